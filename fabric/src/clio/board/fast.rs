@@ -5,7 +5,7 @@ use super::answers::Body;
 use super::entry::Space;
 use super::fences::Fence;
 use super::locks::Life;
-use super::memory::Memory;
+use super::memory::PhysicalMemory;
 use super::retry::{Ended, Operation};
 use super::slow::Asked;
 use super::vm::{Place, Translation};
@@ -19,7 +19,7 @@ fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
-impl<M: Memory, P: Copy + Send> Board<M, P> {
+impl<M: PhysicalMemory, P: Copy + Send> Board<M, P> {
     /// Executes a request of a process. The caller has checked that its answer has room.
     pub(super) fn execute(&mut self, space: Space, peer: P, packet: &Packet<'_>) {
         let asked = Asked { peer, header: packet.header };

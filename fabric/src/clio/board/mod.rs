@@ -67,7 +67,7 @@ pub use entry::Space;
 pub use extend::{Call, View};
 pub use facts::ProcessFacts;
 pub use grant::{Grant, Refused};
-pub use memory::Memory;
+pub use memory::PhysicalMemory;
 pub use pages::Usage;
 pub use process::PagesOf;
 pub use table::{Index, Table};
@@ -125,7 +125,7 @@ pub struct Sent<P> {
     pub translation: Translation,
 }
 
-impl<M: Memory, P: Copy + Send> Board<M, P> {
+impl<M: PhysicalMemory, P: Copy + Send> Board<M, P> {
     /// A board without processes. Errors: a parameter is out of range, or the pools are larger than the memory.
     pub fn new(config: Config, secret: Secret, memory: M) -> Result<Board<M, P>, ConfigError> {
         config.check()?;
@@ -350,7 +350,7 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
     }
 }
 
-impl<M: Memory, P: Copy + Send> Machine for Board<M, P> {
+impl<M: PhysicalMemory, P: Copy + Send> Machine for Board<M, P> {
     /// Where the answer goes, and a packet.
     type Received<'a> = (P, &'a [u8]);
     type Sent = Sent<P>;
