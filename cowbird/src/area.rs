@@ -2,7 +2,7 @@
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::words;
-use p4rack_fabric::roce::{Access, Denied, Memory, Modify, Place};
+use p4rack_fabric::roce::{Access, Denied, Modify, Place, RegisteredMemory};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl Area {
     }
 }
 
-impl Memory for Area {
+impl RegisteredMemory for Area {
     fn check(&self, place: Place, _: Access, bytes: u32) -> Result<(), Denied> {
         self.place(place, bytes as usize).map(|_| ())
     }

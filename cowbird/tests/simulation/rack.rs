@@ -5,7 +5,7 @@ use p4rack_fabric::Machine as _;
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::cowbird::{self, Engine, Pool, Set, State};
 use p4rack_fabric::roce::{
-    self, Adapter, Completion, Connection, Memory, Outcome, Region, Regions, Request, Rights,
+    self, Adapter, Completion, Connection, Outcome, Region, Regions, RegisteredMemory, Request, Rights,
 };
 use p4rack_history::Page;
 use p4rack_wire::cowbird::Green;
@@ -431,7 +431,7 @@ fn set_start(nth: usize) -> u64 {
     (nth as u64 + 1) << 16
 }
 
-fn drain<M: Memory>(adapter: &mut Adapter<M>, now: Nanos, frames: &mut Vec<Vec<u8>>) {
+fn drain<M: RegisteredMemory>(adapter: &mut Adapter<M>, now: Nanos, frames: &mut Vec<Vec<u8>>) {
     let mut frame = Vec::new();
     while adapter.poll_link(now, &mut frame).is_some() {
         frames.push(frame.clone());

@@ -69,7 +69,7 @@ impl Modify {
 }
 
 /// Memory for responders. Every access is checked, so a region may be removed at any time.
-pub trait Memory: Send {
+pub trait RegisteredMemory: Send {
     /// Whether `bytes` bytes from `place` on may be accessed.
     fn check(&self, place: Place, access: Access, bytes: u32) -> Result<(), Denied>;
     /// Reads as many bytes as `into` has.
@@ -225,7 +225,7 @@ impl Regions {
     }
 }
 
-impl Memory for Regions {
+impl RegisteredMemory for Regions {
     fn check(&self, place: Place, access: Access, bytes: u32) -> Result<(), Denied> {
         self.place(place, access, bytes as usize).map(|_| ())
     }

@@ -9,7 +9,7 @@ use p4rack_fabric::cowbird::{self, Pool, Set};
 use p4rack_fabric::edm::host::compute::{self, Request};
 use p4rack_fabric::edm::host::memory::{self, Region, Rights};
 use p4rack_fabric::hostile::cowbird::{Contents, EndlessSet, Rings};
-use p4rack_fabric::roce::{self, Adapter, Connection, Memory as _, Outcome, Place, Regions};
+use p4rack_fabric::roce::{self, Adapter, Connection, Outcome, Place, Regions, RegisteredMemory as _};
 use p4rack_wire::clio::{self, AllocBody, PageSize, packet};
 use p4rack_wire::cowbird::Layout;
 use p4rack_wire::edm::{Control, GRANTED_LATER, Kind, Message, OPEN, Opcode};

@@ -288,7 +288,7 @@ fn messages_are_as_long_as_they_may_be() {
 /// address.
 #[test]
 fn a_region_is_checked_to_its_last_byte() {
-    use p4rack_fabric::roce::{Access, Denied, Memory};
+    use p4rack_fabric::roce::{Access, Denied, RegisteredMemory};
     let network = network(Config::default());
     let memory = network.adapters[1].memory();
     let place = |address: u64| Place { domain: DOMAIN + 1, key: 9, address };

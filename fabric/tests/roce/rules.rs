@@ -5,8 +5,8 @@ use crate::network::{
 };
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::roce::{
-    Access, Adapter, Config, Connection, Denied, Failure, Memory, Modify, Outcome, PairError, Place,
-    ReceiveRefused, Refused, Region, RegionError, Regions, Request, Rights,
+    Access, Adapter, Config, Connection, Denied, Failure, Modify, Outcome, PairError, Place, ReceiveRefused,
+    Refused, Region, RegionError, Regions, RegisteredMemory, Request, Rights,
 };
 use p4rack_wire::Nanos;
 use p4rack_wire::roce::frame::{self, Extension};
@@ -192,7 +192,7 @@ fn a_region_that_goes_while_it_is_read_ends_the_read() {
 /// Memory whose device is gone.
 struct Failing;
 
-impl Memory for Failing {
+impl RegisteredMemory for Failing {
     fn check(&self, _: Place, _: Access, _: u32) -> Result<(), Denied> {
         Ok(())
     }

@@ -6,7 +6,7 @@ use crate::frames::{Frame, Frames};
 use crate::kernel::Clock;
 use p4rack_cowbird::Area;
 use p4rack_fabric::Machine as _;
-use p4rack_fabric::roce::{self, Access, Adapter, BadConfig, Denied, Memory, Modify, Place};
+use p4rack_fabric::roce::{self, Access, Adapter, BadConfig, Denied, Modify, Place, RegisteredMemory};
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead;
 use p4rack_wire::roce::{Bth, Mtu, Opcode};
@@ -41,7 +41,7 @@ macro_rules! each {
     };
 }
 
-impl Memory for HostMemory {
+impl RegisteredMemory for HostMemory {
     #[inline]
     fn check(&self, place: Place, access: Access, bytes: u32) -> Result<(), Denied> {
         each!(self, memory => memory.check(place, access, bytes))

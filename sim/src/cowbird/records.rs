@@ -1,7 +1,7 @@
 //! The pool's records. Their content is computed from place and version, so a hundred million of them need no memory,
 //! and every reader can check its bytes.
 
-use p4rack_fabric::roce::{Access, Denied, Memory, Modify, Place};
+use p4rack_fabric::roce::{Access, Denied, Modify, Place, RegisteredMemory};
 use std::collections::BTreeMap;
 
 /// Key of the pool's memory, and address of its first byte.
@@ -62,7 +62,7 @@ impl Records {
     }
 }
 
-impl Memory for Records {
+impl RegisteredMemory for Records {
     fn check(&self, place: Place, _: Access, bytes: u32) -> Result<(), Denied> {
         self.first(place, bytes as usize).map(|_| ())
     }

@@ -4,7 +4,7 @@ use super::costs::CpuSpec;
 use super::nic::{HostMemory, ps};
 use super::records::POOL_KEY;
 use super::thread::ASK_BYTES;
-use p4rack_fabric::roce::{Adapter, Memory, Place, Request};
+use p4rack_fabric::roce::{Adapter, Place, RegisteredMemory, Request};
 use std::collections::VecDeque;
 
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use super::store::{Store, overlap};
 use super::*;
-use crate::roce::{self, Memory as _, Regions, Reservation, Reservations, Token};
+use crate::roce::{self, Regions, RegisteredMemory as _, Reservation, Reservations, Token};
 use std::collections::BTreeMap;
 
 /// A pool, and its driver.

@@ -1,7 +1,7 @@
 //! Rings that are always full: their content is computed from the address and from the engine's last red block.
 
 use crate::common::SplitMix;
-use crate::roce::{Access, Denied, Memory, Modify, Place};
+use crate::roce::{Access, Denied, Modify, Place, RegisteredMemory};
 use p4rack_wire::cowbird::{
     BLOCK_BYTES, ENTRIES_AT, Entry, GREEN_AT, Kind, Layout, RED_AT, Red, RequestId, WORD_BYTES,
 };
@@ -122,7 +122,7 @@ impl Rings {
     }
 }
 
-impl Memory for Rings {
+impl RegisteredMemory for Rings {
     fn check(&self, place: Place, _: Access, bytes: u32) -> Result<(), Denied> {
         self.find(place, bytes.into()).map(|_| ())
     }
