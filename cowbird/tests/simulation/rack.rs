@@ -352,7 +352,7 @@ impl Rack {
             && at <= self.now
         {
             self.late.remove(0);
-            let place = roce::Place { domain: 0, key: POOL_KEY, address };
+            let place = roce::RemoteAddress { domain: 0, key: POOL_KEY, address };
             self.pool.memory_mut().write(place, &bytes).unwrap();
         }
         if arrival == Some(next)

@@ -12,7 +12,7 @@
 //! the connection has to be set up again.
 
 use super::config::{Config, Connection};
-use super::memory::{Access, Denied, Modify, Place, RegisteredMemory};
+use super::memory::{Access, Denied, Modify, RegisteredMemory, RemoteAddress};
 use crate::common::counters;
 use p4rack_wire::roce::frame::{self, Extension, Packet};
 use p4rack_wire::roce::{
@@ -82,14 +82,14 @@ counters! {
 enum Partial {
     Send,
     /// Place of the next byte, and number of remaining bytes.
-    Write(Place, u32),
+    Write(RemoteAddress, u32),
 }
 
 /// A response that waits to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Response {
     Acknowledge { psn: u32, syndrome: Syndrome, msn: u32 },
-    Read { psn: u32, place: Place, bytes: u32, sent: u32, msn: u32 },
+    Read { psn: u32, place: RemoteAddress, bytes: u32, sent: u32, msn: u32 },
     Atomic { psn: u32, original: u64, msn: u32 },
 }
 
@@ -427,8 +427,8 @@ impl Responder {
         }
     }
 
-    fn place(&self, key: u32, address: u64) -> Place {
-        Place { domain: self.connection.domain, key, address }
+    fn place(&self, key: u32, address: u64) -> RemoteAddress {
+        RemoteAddress { domain: self.connection.domain, key, address }
     }
 
     /// Queues an acknowledgement. It includes all earlier ones, so it replaces one that is still queued.

@@ -9,7 +9,9 @@ use p4rack_fabric::cowbird::{self, Pool, Set};
 use p4rack_fabric::edm::host::compute::{self, Request};
 use p4rack_fabric::edm::host::memory::{self, Region, Rights};
 use p4rack_fabric::hostile::cowbird::{Contents, EndlessSet, Rings};
-use p4rack_fabric::roce::{self, Adapter, Connection, Outcome, Place, Regions, RegisteredMemory as _};
+use p4rack_fabric::roce::{
+    self, Adapter, Connection, Outcome, Regions, RegisteredMemory as _, RemoteAddress,
+};
 use p4rack_wire::clio::{self, AllocBody, PageSize, packet};
 use p4rack_wire::cowbird::Layout;
 use p4rack_wire::edm::{Control, GRANTED_LATER, Kind, Message, OPEN, Opcode};
@@ -374,7 +376,7 @@ impl Rig for Engine {
         let is_pool = qpn == POOL_QPN;
         let outcome = match request {
             roce::Request::Read { key, address, bytes } => {
-                let (place, mut into) = (Place { domain: 0, key, address }, vec![0; bytes as usize]);
+                let (place, mut into) = (RemoteAddress { domain: 0, key, address }, vec![0; bytes as usize]);
                 match is_pool {
                     true => self.pool.read(place, &mut into).unwrap(),
                     false => self.rings.read(place, &mut into).unwrap(),
@@ -382,7 +384,7 @@ impl Rig for Engine {
                 Outcome::Read(into)
             }
             roce::Request::Write { key, address, bytes, .. } => {
-                let place = Place { domain: 0, key, address };
+                let place = RemoteAddress { domain: 0, key, address };
                 match is_pool {
                     true => self.pool.write(place, &bytes).unwrap(),
                     false => self.rings.write(place, &bytes).unwrap(),
