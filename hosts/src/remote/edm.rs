@@ -1,6 +1,6 @@
 //! A node of EDM as a way to another node's memory.
 
-use super::{Abilities, Held, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
+use super::{Abilities, Attachment, Held, Opened, Operation, Order, Outcome, Remote, RemoteError, Shape};
 use super::{Opcode, Status, Window, WordOrder, Written};
 use crate::memory::{self, Client, Error};
 use p4rack_fabric::edm::host::compute::Request;
@@ -108,9 +108,10 @@ impl From<&Error> for Status {
 }
 
 /// Runs a node on the link that uses another node's memory.
-pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
-    let node =
-        place.node.ok_or_else(|| RemoteError::Lacks("a rack with EDM, and a memory node of it".into()))?;
+pub(super) fn open(attachment: Attachment, shape: Shape) -> Result<Opened, RemoteError> {
+    let node = attachment
+        .node
+        .ok_or_else(|| RemoteError::Lacks("a rack with EDM, and a memory node of it".into()))?;
     // The memory node knows the location of its region.
     let region_bytes = if shape.region_bytes == 0 { u64::MAX } else { shape.region_bytes };
     let edm = Edm::new(Client::open(node.0)?, node.1, region_bytes);
