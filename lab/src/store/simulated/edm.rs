@@ -1,7 +1,7 @@
 //! Slots in the memory of a node of EDM.
 
 use super::conductor::{GivenUp, Line, Network, together};
-use super::{Done, Job, Task, World, config, perform};
+use super::{Done, Job, SimulatedRack, Task, config, perform};
 use crate::edm::REGION_KEY;
 use crate::error::LabError;
 use crate::network::HOST_INTERFACE;
@@ -173,7 +173,7 @@ impl Network for Edm<'_> {
     }
 }
 
-impl World for Edm<'_> {
+impl SimulatedRack for Edm<'_> {
     fn now(&self) -> Nanos {
         self.rack.now()
     }

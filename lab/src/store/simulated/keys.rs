@@ -1,7 +1,7 @@
 //! Keys in the key-value offload of a board of Clio.
 
 use super::conductor::{Line, Network, together};
-use super::{Done, Task, World, config, perform};
+use super::{Done, SimulatedRack, Task, config, perform};
 use crate::error::LabError;
 use crate::store::keys::{Answer, Ask, KeyStore, Keys, answer_of, request_of};
 use crate::ycsb::Error;
@@ -144,7 +144,7 @@ impl Network for Board<'_> {
     }
 }
 
-impl World for Board<'_> {
+impl SimulatedRack for Board<'_> {
     fn now(&self) -> Nanos {
         self.rack.now()
     }

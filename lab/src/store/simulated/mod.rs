@@ -54,7 +54,7 @@ enum Done {
 }
 
 /// A rack whose clients use the store.
-trait World {
+trait SimulatedRack {
     /// The time.
     fn now(&self) -> Nanos;
 
@@ -93,7 +93,7 @@ pub fn run(
         .iter()
         .map(|name| p4rack_memory::node(rack, name).map(usize::from))
         .collect::<Result<_, _>>()?;
-    let mut world: Box<dyn World> = match is_in_offload(rack, way) {
+    let mut world: Box<dyn SimulatedRack> = match is_in_offload(rack, way) {
         true => Box::new(keys::Board::new(rack, server, store, from)?),
         false => Box::new(edm::Edm::new(rack, server, store)?),
     };
