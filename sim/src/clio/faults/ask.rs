@@ -3,7 +3,7 @@
 use super::board::{LEASE, PAGE_BYTES, STORE};
 use super::plant::ClioPlant;
 use super::session::{Asked, DEPTH, Ended, OwnRange, Place, THREADS, THREADS_PLANTED, What};
-use super::world::World;
+use super::world::ClioFaultsWorld;
 use p4rack_fabric::clio::lib::{Change, Operation, Outcome};
 use p4rack_history::Opcode;
 use p4rack_offload::{KvArguments, KvFunction};
@@ -42,7 +42,7 @@ pub(super) fn store_call(key: u8, function: KvFunction, value: u64, words: u64) 
     arguments
 }
 
-impl World {
+impl ClioFaultsWorld {
     /// Lets sessions ask for operations: some at random, or all that may.
     pub fn issue(&mut self, all: bool) -> bool {
         let mut any = false;

@@ -4,7 +4,7 @@ use super::ask::{KEYS, LOCKS, OWN_WORDS, SHARED_WORDS, lock_at, store_call};
 use super::board::{KEEP, LEASE, Mail, PAGE_BYTES, Reply, STORE};
 use super::history::{Cell, Key, KeyAct};
 use super::session::{Asked, Ended, Place, What};
-use super::world::{BOARDS, World};
+use super::world::{BOARDS, ClioFaultsWorld};
 use crate::memory::FaultsOutcome;
 use p4rack_fabric::clio::lib::Operation;
 use p4rack_history::{Entry, Outcome, Word};
@@ -21,7 +21,7 @@ fn word(bytes: &[u8], at: u64) -> u64 {
     bytes.iter().take(8).rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
-impl World {
+impl ClioFaultsWorld {
     pub fn finish(mut self) -> Result<FaultsOutcome, String> {
         self.look_at_locks()?;
         for tag in 0..self.asked.len() {
@@ -141,7 +141,7 @@ impl World {
     /// Reads the words and keys of a board.
     fn look_at_contents(&mut self, board: usize) -> Result<(), String> {
         let (life, shared) = (self.boards[board].life, self.boards[board].shared);
-        let now = |world: &World| world.now.0;
+        let now = |world: &ClioFaultsWorld| world.now.0;
         for at in SHARED_WORDS {
             let asked = now(self);
             let reply = self.keeper(board, Operation::Read { address: shared + at, bytes: 8 })?;
