@@ -10,7 +10,7 @@ use super::plan::{Plan, Planted};
 use super::spec::{DelaySpec, SendKind, TopologySpec};
 use super::switch::SwitchNode;
 use super::wires::{Flight, Outbox, Outlet, Place, Wires};
-use super::world::{GROUPS_EACH, World};
+use super::world::{GROUPS_EACH, TopologyWorld};
 use crate::frames::Frames;
 use crate::link::{Delays, Faults, Link};
 use crate::random::{Distribution, Random};
@@ -193,7 +193,7 @@ pub(super) fn build(
     workers: usize,
     captured: &[usize],
     planted: Option<Planted>,
-) -> Result<World, String> {
+) -> Result<TopologyWorld, String> {
     let topology = &network.topology;
     let switches = topology.switches.len();
     let plan = Arc::new(Plan::new(experiment, topology, planted)?);
@@ -263,5 +263,5 @@ pub(super) fn build(
         let wires = Wires { group: group as u16, inlets, outboxes, frames: Frames::default() };
         Group::new(plan.clone(), nodes, wires)
     });
-    Ok(World::new(plan.clone(), groups.collect()))
+    Ok(TopologyWorld::new(plan.clone(), groups.collect()))
 }

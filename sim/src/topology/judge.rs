@@ -2,7 +2,7 @@
 //! the network and in the agents of its hosts; and remote memory has given back what was written.
 
 use super::counts::Counts;
-use super::world::World;
+use super::world::TopologyWorld;
 use p4rack_switch::Stats;
 use serde::Serialize;
 
@@ -56,7 +56,7 @@ pub struct Balance {
 }
 
 /// The balance, and what is wrong with it.
-pub(super) fn judge(world: &World, counts: &Counts, stats: &[Stats]) -> (Balance, Vec<String>) {
+pub(super) fn judge(world: &TopologyWorld, counts: &Counts, stats: &[Stats]) -> (Balance, Vec<String>) {
     let mut balance = Balance {
         sent: counts.sent,
         received: counts.arrived,

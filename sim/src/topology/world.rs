@@ -34,7 +34,7 @@ const OVER: u64 = u64::MAX;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct World {
+pub(super) struct TopologyWorld {
     pub plan: Arc<Plan>,
     pub groups: Vec<Group>,
     /// The shortest time from sending a frame to its handling at the other end of a link.
@@ -59,10 +59,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl World {
+impl TopologyWorld {
     /// A world of these groups.
-    pub fn new(plan: Arc<Plan>, groups: Vec<Group>) -> World {
-        let mut world = World { plan, groups, look: Nanos::MAX, windows: 0, now: Nanos::ZERO };
+    pub fn new(plan: Arc<Plan>, groups: Vec<Group>) -> TopologyWorld {
+        let mut world = TopologyWorld { plan, groups, look: Nanos::MAX, windows: 0, now: Nanos::ZERO };
         let least = world.outlets().map(|outlet| outlet.link.least_delay()).min();
         world.look = least.unwrap_or_default().max(Nanos(1));
         world
@@ -90,7 +90,7 @@ impl World {
     }
 
     fn run_together(&mut self, end: Nanos, crew: &dyn Crew) {
-        let World { plan, groups, look, windows, .. } = self;
+        let TopologyWorld { plan, groups, look, windows, .. } = self;
         let groups: Vec<Mutex<&mut Group>> = groups.iter_mut().map(Mutex::new).collect();
         let lead = Mutex::new(Lead { plan, look: *look, end, windows: *windows, spare: Frames::default() });
         // Number of the window, its end, and the groups that have run in it.
