@@ -1,6 +1,6 @@
 //! Nodes and their rack, in order of time.
 
-use super::node::Node;
+use super::node::CachingNode;
 use crate::requests::{Ask, Requests, What};
 
 /// No request takes longer.
@@ -11,7 +11,7 @@ const PROBES: u64 = 64;
 const PROBE_PS: u64 = 1_137_000;
 
 /// Runs all nodes until their traces are over and nothing is under way. Returns when that was. Errors: the rack refuses or loses a request.
-pub(super) fn conduct(nodes: &mut [Node<'_>], requests: &mut dyn Requests) -> Result<u64, String> {
+pub(super) fn conduct(nodes: &mut [CachingNode<'_>], requests: &mut dyn Requests) -> Result<u64, String> {
     let mut now_ps = requests.start_ps();
     nodes.iter_mut().for_each(|node| node.due_ps = now_ps);
     loop {
