@@ -21,7 +21,7 @@ use crate::ways::{self, End, Reach};
 use crate::workload::{Span, print_result};
 use crate::ycsb::{self, Client, ClientConfig, ClientReport, Error, Store};
 use p4rack_codegen::Rack;
-use p4rack_codegen::rack::{KvServer, Run, Store as StoreParameters};
+use p4rack_codegen::rack::{KvServer, Run, StoreParameters};
 use p4rack_codegen::scheme::clio::Clio;
 use p4rack_fabric::remote::{Link, Service, Way};
 use p4rack_hosts::clio::{Kv, KvShape};

@@ -10,7 +10,7 @@ use crate::store::run::region_bytes;
 use crate::store::slots::Slots;
 use crate::ycsb;
 use p4rack_codegen::Rack;
-use p4rack_codegen::rack::Store;
+use p4rack_codegen::rack::StoreParameters;
 use p4rack_fabric::edm::host::compute::Request;
 use p4rack_fabric::edm::host::memory::{Region, Rights};
 use p4rack_hosts::memory::{Error, result};
@@ -102,7 +102,7 @@ pub(super) struct Edm<'a> {
     rack: MemoryRack,
     abilities: Abilities,
     server: u16,
-    store: &'a Store,
+    store: &'a StoreParameters,
     /// Hosts of the clients that run.
     hosts: Vec<usize>,
     /// Their operations under way: host, number there, client, tag.
@@ -111,7 +111,7 @@ pub(super) struct Edm<'a> {
 
 impl<'a> Edm<'a> {
     /// The rack, whose server has memory for all records. Errors: it runs no EDM.
-    pub fn new(rack: &Rack, server: &str, store: &'a Store) -> Result<Edm<'a>, LabError> {
+    pub fn new(rack: &Rack, server: &str, store: &'a StoreParameters) -> Result<Edm<'a>, LabError> {
         let server = p4rack_memory::memory_node(rack, server)?;
         let edm = p4rack_memory::edm(rack)?;
         let abilities = Abilities {
