@@ -23,7 +23,7 @@ use p4rack_wire::Nanos;
 const UNDER_WAY_MAX: usize = 256;
 
 /// A client's request, and its address.
-pub(super) struct Asked {
+pub(super) struct ClientRequest {
     address: u64,
     request: Request,
 }
@@ -44,7 +44,7 @@ struct Virtual {
     abilities: Abilities,
     /// Operations under way, by tag.
     under_way: Vec<(u64, Kind)>,
-    line: Line<Asked, Ended>,
+    line: Line<ClientRequest, Ended>,
 }
 
 impl Remote for Virtual {
@@ -66,7 +66,7 @@ impl Remote for Virtual {
             }
         };
         self.under_way.push((tag, kind));
-        self.line.ask(tag, Asked { address, request });
+        self.line.ask(tag, ClientRequest { address, request });
         Ok(())
     }
 
@@ -147,14 +147,19 @@ impl<'a> Edm<'a> {
 }
 
 impl Network for Edm<'_> {
-    type Request = Asked;
+    type Request = ClientRequest;
     type Ended = Ended;
 
     fn now(&self) -> Nanos {
         self.rack.now()
     }
 
-    fn ask(&mut self, client: usize, tag: u64, Asked { address, request }: Asked) -> Result<(), Ended> {
+    fn ask(
+        &mut self,
+        client: usize,
+        tag: u64,
+        ClientRequest { address, request }: ClientRequest,
+    ) -> Result<(), Ended> {
         let host = self.hosts[client];
         let number = self.rack.ask(host, self.server, REGION_KEY, address, request);
         self.asked.push((host, number.map_err(|refused| Err(refused.into()))?, client, tag));
