@@ -40,7 +40,7 @@ const STALLED: Duration = Duration::from_secs(30);
 pub type Answers = mpsc::Sender<Result<Bytes, Status>>;
 
 /// Contents of a Read request.
-pub struct Asked {
+pub struct ReadQuery {
     pub target: Option<TargetDevice>,
     pub entities: Entities,
     pub options: Options,
@@ -84,7 +84,7 @@ pub struct Answering<'a> {
 pub async fn read(
     device: &Device,
     loaded: &Arc<Loaded>,
-    request: Asked,
+    request: ReadQuery,
     answers: &Answers,
     charge: &Charge,
 ) -> Result<(), Status> {

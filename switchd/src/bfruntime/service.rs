@@ -6,7 +6,7 @@ use super::digests::Lists;
 use super::loaded::Loaded;
 use super::outcome::{Options, answer, overall};
 use super::programs::Programs;
-use super::read::Asked;
+use super::read::ReadQuery;
 use super::settings::Place;
 use super::weigh::{Entities, Weighed};
 use super::write::Ready;
@@ -235,7 +235,7 @@ impl Service {
                     return Err(unbound);
                 }
             }
-            let asked = Asked { target: weighed.head.target, entities: Entities::of(request), options };
+            let asked = ReadQuery { target: weighed.head.target, entities: Entities::of(request), options };
             Ok((asked, loaded, connection.read()?))
         };
         let (request, loaded, place) =
