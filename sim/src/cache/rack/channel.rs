@@ -50,7 +50,7 @@ pub(super) struct Limits {
 
 /// Counts of requests.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct RequestCounts {
     pub fetches: u64,
     pub write_backs: u64,
     pub fetched_bytes: u64,
@@ -79,7 +79,7 @@ pub(super) struct Channel {
     coming: Vec<u16>,
     versions: Vec<u32>,
     data: Vec<u8>,
-    pub asked: Asked,
+    pub asked: RequestCounts,
 }
 
 /// The word that a write-back leaves at an address of a node's part.
@@ -108,7 +108,7 @@ impl Channel {
             coming: vec![0; blocks],
             versions: vec![0; blocks],
             data: Vec::new(),
-            asked: Asked::default(),
+            asked: RequestCounts::default(),
         }
     }
 

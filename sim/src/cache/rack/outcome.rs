@@ -1,7 +1,7 @@
 //! A run, and its results.
 
 use super::Rack;
-use super::channel::{Asked, CachePlant, Channel};
+use super::channel::{CachePlant, Channel, RequestCounts};
 use super::conductor::{conduct, unloaded};
 use super::node::{CachingNode, LocalTimes, Tally};
 use crate::latency::Latency;
@@ -105,8 +105,9 @@ pub(in crate::cache) fn run(
         fixed_ns += one.amat_ns * load.fills() as f64;
     }
     let counts = counts(&nodes, loads, block_bytes);
-    let sum = |of: fn(&Asked) -> u64| nodes.iter().map(|node| of(&node.channel.asked)).sum::<u64>();
-    let most = |of: fn(&Asked) -> usize| nodes.iter().map(|node| of(&node.channel.asked)).max().unwrap_or(0);
+    let sum = |of: fn(&RequestCounts) -> u64| nodes.iter().map(|node| of(&node.channel.asked)).sum::<u64>();
+    let most =
+        |of: fn(&RequestCounts) -> usize| nodes.iter().map(|node| of(&node.channel.asked)).max().unwrap_or(0);
     let merged = |of: fn(&Tally) -> &Histogram| {
         let mut all = Histogram::new();
         nodes.iter().for_each(|node| all.add(of(&node.tally)));
@@ -188,7 +189,7 @@ fn counts(nodes: &[CachingNode<'_>], loads: &[Load], block_bytes: u32) -> Outcom
 }
 
 fn problems(nodes: &[CachingNode<'_>], counts: &Outcome, pool: PoolLink) -> Vec<String> {
-    let sum = |of: fn(&Asked) -> u64| nodes.iter().map(|node| of(&node.channel.asked)).sum::<u64>();
+    let sum = |of: fn(&RequestCounts) -> u64| nodes.iter().map(|node| of(&node.channel.asked)).sum::<u64>();
     let (wrong, fetched, written) =
         (sum(|asked| asked.wrong), sum(|asked| asked.fetched_bytes), sum(|asked| asked.written_bytes));
     let mut problems = Vec::new();
