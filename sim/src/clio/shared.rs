@@ -2,7 +2,7 @@
 
 use super::compute::{Ending, Library, end_of};
 use super::experiment::ClioExperiment;
-use super::outside::{Asked, Outside};
+use super::outside::{Outside, OutsideRequest};
 use super::rack::CLOCK;
 use super::world::{ClioWorld, Event};
 use crate::requests::{Ask, Ended, PoolLink, Requests, Sharing, What};
@@ -104,7 +104,7 @@ impl Requests for ClioPrograms<'_> {
             What::Write(bytes) => (0, bytes.to_vec()),
         };
         let outside = self.world.outside.as_mut().ok_or("the rack has no programs")?;
-        outside.asked[usize::from(node)].push_back(Asked { tag, address, read, written });
+        outside.asked[usize::from(node)].push_back(OutsideRequest { tag, address, read, written });
         let thread = &mut self.world.threads[usize::from(node)];
         thread.free_ps = thread.free_ps.max(now_ps) + self.world.experiment.compute.send_ns * 1_000;
         self.world.agenda.add(thread.free_ps, Event::Call(node.into()));
