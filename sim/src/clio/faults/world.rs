@@ -5,7 +5,7 @@ use super::history::Histories;
 use super::locks::Holds;
 use super::network::{DELAY_MAX, Network};
 use super::plant::ClioPlant;
-use super::session::{Asked, Ended, OwnRange, Session, THREADS, THREADS_PLANTED};
+use super::session::{Ended, IssuedOperation, OwnRange, Session, THREADS, THREADS_PLANTED};
 use crate::kernel::Agenda;
 use crate::memory::FaultsOutcome;
 use crate::random::Random;
@@ -68,7 +68,7 @@ pub(super) struct ClioFaultsWorld {
     pub sessions: Vec<Session>,
     /// Operations that a node may still ask of a board.
     pub left: [[u64; BOARDS]; NODES],
-    pub asked: Vec<Asked>,
+    pub asked: Vec<IssuedOperation>,
     pub ranges: Vec<OwnRange>,
     pub holds: Holds,
     pub histories: Histories,
