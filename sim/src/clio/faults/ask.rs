@@ -3,7 +3,7 @@
 use super::board::{LEASE, PAGE_BYTES, STORE};
 use super::plant::ClioPlant;
 use super::session::{
-    DEPTH, Ended, IssuedOperation, OperationKind, OwnRange, Place, THREADS, THREADS_PLANTED,
+    DEPTH, Ended, IssuedOperation, OperationKind, OwnRange, THREADS, THREADS_PLANTED, Target,
 };
 use super::world::ClioFaultsWorld;
 use p4rack_fabric::clio::lib::{Change, Operation, Outcome};
@@ -80,9 +80,9 @@ impl ClioFaultsWorld {
         self.sessions[session].asked.iter().map(|nth| &self.asked[*nth]).any(|asked| {
             let is_on_it = matches!(
                 asked.what,
-                OperationKind::Read { place: Place::Own(own), .. }
-                | OperationKind::Write { place: Place::Own(own), .. }
-                | OperationKind::Change { place: Place::Own(own), .. } if own == range
+                OperationKind::Read { place: Target::Own(own), .. }
+                | OperationKind::Write { place: Target::Own(own), .. }
+                | OperationKind::Change { place: Target::Own(own), .. } if own == range
             );
             is_on_it && asked.end.as_ref().is_none_or(|(_, end)| *end == Ended::Unknown)
         })
@@ -126,13 +126,13 @@ impl ClioFaultsWorld {
     fn access(&mut self, ranges: &[usize]) -> OperationKind {
         let mut below = |limit: usize| self.random.below(limit as u64) as usize;
         let (place, words, end) = match ranges {
-            [] => (Place::Shared, &SHARED_WORDS[..], WORDS_BYTES),
-            _ if below(2) == 0 => (Place::Shared, &SHARED_WORDS[..], WORDS_BYTES),
+            [] => (Target::Shared, &SHARED_WORDS[..], WORDS_BYTES),
+            _ if below(2) == 0 => (Target::Shared, &SHARED_WORDS[..], WORDS_BYTES),
             _ => {
                 let range = ranges[below(ranges.len())];
                 let end = self.ranges[range].pages * PAGE_BYTES;
                 let words = if end > PAGE_BYTES { &OWN_WORDS[..] } else { &OWN_WORDS[..3] };
-                (Place::Own(range), words, end)
+                (Target::Own(range), words, end)
             }
         };
         let at = words[below(words.len())];
@@ -165,7 +165,7 @@ impl ClioFaultsWorld {
     /// Hands an operation to a session's client.
     pub fn submit(&mut self, session: usize, thread: u16, what: OperationKind) {
         let shared = self.sessions[session].shared;
-        let base = |place| if let Place::Own(range) = place { self.ranges[range].address } else { shared };
+        let base = |place| if let Target::Own(range) = place { self.ranges[range].address } else { shared };
         let address = match what {
             OperationKind::Read { place, at, .. }
             | OperationKind::Write { place, at, .. }

@@ -3,7 +3,7 @@
 use super::ask::{KEYS, LOCKS, OWN_WORDS, SHARED_WORDS, lock_at, store_call};
 use super::board::{KEEP, LEASE, Mail, PAGE_BYTES, Reply, STORE};
 use super::history::{Cell, Key, KeyAct};
-use super::session::{Ended, IssuedOperation, OperationKind, Place};
+use super::session::{Ended, IssuedOperation, OperationKind, Target};
 use super::world::{BOARDS, ClioFaultsWorld};
 use crate::memory::FaultsOutcome;
 use p4rack_fabric::clio::lib::Operation;
@@ -197,10 +197,10 @@ impl ClioFaultsWorld {
         let (session, asked_at) = (&self.sessions[asked.session], asked.begins.0);
         let (board, life) = (session.board, session.life);
         let end = asked.end.as_ref().map(|(_, end)| end);
-        let mut add = |place: Place, at: u64, act: Word| {
+        let mut add = |place: Target, at: u64, act: Word| {
             let cell = match place {
-                Place::Shared => Cell::Shared { board, life, at },
-                Place::Own(range) => Cell::Own { range, at },
+                Target::Shared => Cell::Shared { board, life, at },
+                Target::Own(range) => Cell::Own { range, at },
             };
             self.histories.words.add(cell, Entry { asked: asked_at, outcome, act });
         };
@@ -241,8 +241,8 @@ impl ClioFaultsWorld {
 }
 
 /// The words that an access covers.
-fn words(place: Place, at: u64, bytes: u64) -> impl Iterator<Item = u64> {
-    let all = if place == Place::Shared { &SHARED_WORDS[..] } else { &OWN_WORDS[..] };
+fn words(place: Target, at: u64, bytes: u64) -> impl Iterator<Item = u64> {
+    let all = if place == Target::Shared { &SHARED_WORDS[..] } else { &OWN_WORDS[..] };
     all.iter().copied().filter(move |word| (at..at + bytes).contains(word))
 }
 

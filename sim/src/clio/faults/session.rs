@@ -16,7 +16,7 @@ pub(super) const THREADS_PLANTED: u16 = 1_024;
 
 /// Memory that an operation accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Target {
     Shared,
     /// A range that the process has allocated.
     Own(usize),
@@ -26,19 +26,19 @@ pub(super) enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OperationKind {
     Read {
-        place: Place,
+        place: Target,
         at: u64,
         bytes: u64,
     },
     /// Each word becomes this.
     Write {
-        place: Place,
+        place: Target,
         at: u64,
         bytes: u64,
         value: u64,
     },
     Change {
-        place: Place,
+        place: Target,
         at: u64,
         opcode: Opcode,
         operands: [u64; 2],
