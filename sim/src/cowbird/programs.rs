@@ -9,7 +9,7 @@ use super::rack::{POOL, POOL_QPN};
 use super::records::{POOL_KEY, POOL_START, word};
 use super::thread::RecordPath;
 use super::world::{CowbirdWorld, Event, home_of};
-use crate::requests::{Ask, Ended, PoolLink, Requests, Sharing, What};
+use crate::requests::{Ask, Ended, PoolLink, Requests, Sharing, Transfer};
 use p4rack_cowbird::Kind;
 use p4rack_fabric::roce::{Completion, Outcome, Request};
 
@@ -142,8 +142,8 @@ impl Requests for CowbirdPrograms<'_> {
     fn ask(&mut self, ask: Ask<'_>, now_ps: u64) -> Result<(), String> {
         let address = self.sharing.place(ask.node, ask.address);
         let (read, written) = match ask.what {
-            What::Read(bytes) => (bytes, Vec::new()),
-            What::Write(bytes) => (0, bytes.to_vec()),
+            Transfer::Read(bytes) => (bytes, Vec::new()),
+            Transfer::Write(bytes) => (0, bytes.to_vec()),
         };
         let cpu = &self.world.plan.cpu;
         let program = &mut self.world.programs[usize::from(ask.node)];

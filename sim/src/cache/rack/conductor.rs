@@ -1,7 +1,7 @@
 //! Nodes and their rack, in order of time.
 
 use super::node::CachingNode;
-use crate::requests::{Ask, Requests, What};
+use crate::requests::{Ask, Requests, Transfer};
 
 /// No request takes longer.
 const LIMIT_PS: u64 = 1_000_000_000_000;
@@ -47,7 +47,7 @@ pub(super) fn unloaded(requests: &mut dyn Requests, sizes: &[u32]) -> Result<Vec
         for tag in 0..PROBES {
             // Nothing but the rack's own turns happens until then.
             while requests.next(now_ps).is_some() {}
-            requests.ask(Ask { node: 0, tag, address: 0, what: What::Read(*bytes) }, now_ps)?;
+            requests.ask(Ask { node: 0, tag, address: 0, what: Transfer::Read(*bytes) }, now_ps)?;
             let ended = requests.next(now_ps + LIMIT_PS).filter(|ended| ended.bytes.is_some());
             let ended = ended.ok_or_else(|| format!("a read of {bytes} bytes alone does not end"))?;
             sum_ps += ended.at_ps - now_ps;
