@@ -16,7 +16,7 @@ use super::answers::Body;
 use super::entry::Space;
 use super::memory::PhysicalMemory;
 use super::retry::{Ended, Operation};
-use super::slow::Asked;
+use super::slow::PeerRequest;
 use super::vm::{Translation, Vm};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::{Kind, PageSize, Rights, Status};
@@ -28,7 +28,7 @@ use std::collections::VecDeque;
 pub struct Call<P> {
     /// The process that calls.
     pub caller: Space,
-    asked: Asked<P>,
+    asked: PeerRequest<P>,
     arguments: Vec<u8>,
     /// Bytes that it may still read. Each read costs 64 more.
     left: Cell<u64>,
@@ -202,7 +202,7 @@ impl<P: Copy> Calls<P> {
 
 impl<M: PhysicalMemory, P: Copy + Send> Board<M, P> {
     /// Puts a call into the queue.
-    pub(super) fn call(&mut self, caller: Space, asked: &Asked<P>, arguments: &[u8]) {
+    pub(super) fn call(&mut self, caller: Space, asked: &PeerRequest<P>, arguments: &[u8]) {
         let operation = Operation { space: caller, id: asked.header.id, index: asked.header.index };
         let [of_each, of_all] = self.calls.max;
         if of_all == 0 {

@@ -89,7 +89,7 @@ use p4rack_wire::clio::{Header, Kind, PageSize, Status, VERSION};
 use pages::Pages;
 use processes::{Processes, Unknown};
 use retry::{Ended, Retries};
-use slow::{Asked, Slow};
+use slow::{PeerRequest, Slow};
 use std::ops::Range;
 use tlb::Tlb;
 use vm::Vm;
@@ -329,7 +329,14 @@ impl<M: PhysicalMemory, P: Copy + Send> Board<M, P> {
     }
 
     /// Adds the answer to a request.
-    fn answer(&mut self, asked: &Asked<P>, ended: Ended, body: Body, flags: u8, translation: Translation) {
+    fn answer(
+        &mut self,
+        asked: &PeerRequest<P>,
+        ended: Ended,
+        body: Body,
+        flags: u8,
+        translation: Translation,
+    ) {
         self.refusals.count(ended.status);
         let (kind, code) = (Kind::Answer as u8, ended.status as u8);
         let (index, packets) = match body {
@@ -364,7 +371,7 @@ impl<M: PhysicalMemory, P: Copy + Send> Machine for Board<M, P> {
         } else if self.fences.hold(space, peer, bytes) {
             self.counters.held += 1;
         } else {
-            self.refuse(&Asked { peer, header: packet.header }, Status::Busy);
+            self.refuse(&PeerRequest { peer, header: packet.header }, Status::Busy);
         }
         self.settle();
     }
