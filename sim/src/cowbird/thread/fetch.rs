@@ -1,6 +1,6 @@
 //! A thread's handling of completed requests.
 
-use super::{Asked, Plan, RecordPath, Step, Tally, Thread};
+use super::{PendingRequest, Plan, RecordPath, Step, Tally, Thread};
 use crate::cowbird::nic::{HostMemory, ps};
 use crate::cowbird::records;
 use p4rack_cowbird::Kind;
@@ -102,7 +102,7 @@ impl Ended<'_> {
     /// Handles the end of a request, with a record if it was a read.
     fn one(
         &mut self,
-        asked: Option<Asked>,
+        asked: Option<PendingRequest>,
         record: Option<&[u8]>,
         versions: &BTreeMap<u64, u32>,
         tally: &mut Tally,

@@ -62,7 +62,7 @@ pub(super) enum RecordPath {
 
 /// A request in flight.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct PendingRequest {
     key: u64,
     at_ps: u64,
     /// The record's version when a read was issued; the version that a write makes.
@@ -99,8 +99,8 @@ pub(super) struct Thread {
     random: Random,
     first_key: u64,
     /// Requests in flight, in issue order: those of a queue pair, or Cowbird's reads and its writes.
-    reads: VecDeque<Asked>,
-    writes: VecDeque<Asked>,
+    reads: VecDeque<PendingRequest>,
+    writes: VecDeque<PendingRequest>,
     /// Versions of the records that it wrote.
     versions: BTreeMap<u64, u32>,
     /// Remaining probes of the batch.
@@ -240,7 +240,7 @@ impl Thread {
         if is_write {
             records::fill(&mut self.record, first, version);
         }
-        let asked = Asked { key, at_ps: now_ps, version, is_write };
+        let asked = PendingRequest { key, at_ps: now_ps, version, is_write };
         let cost = match &mut self.path {
             RecordPath::Local => return None,
             RecordPath::Cowbird { client, poll } => {
