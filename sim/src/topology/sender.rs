@@ -241,7 +241,7 @@ pub(super) enum Part<T> {
 
 /// The requests of a client's slot.
 #[derive(Debug, Default)]
-struct Asked {
+struct SlotRequests {
     /// Number of the last one, and its parts that have arrived.
     number: u32,
     parts: u64,
@@ -252,7 +252,7 @@ struct Asked {
 /// A server's view of a client's requests.
 #[derive(Debug)]
 pub(super) struct Server {
-    slots: Vec<Asked>,
+    slots: Vec<SlotRequests>,
     sizes: Arc<Distribution>,
     random: Random,
 }
@@ -261,7 +261,8 @@ impl Server {
     /// The server of a traffic's flow.
     pub fn new(traffic: &Traffic, random: Random) -> Server {
         // No request has this number at this place.
-        let slots = (0..traffic.spec.under_way as u32).map(|number| Asked { number, ..Asked::default() });
+        let slots = (0..traffic.spec.under_way as u32)
+            .map(|number| SlotRequests { number, ..SlotRequests::default() });
         Server { slots: slots.collect(), sizes: traffic.answers.clone(), random }
     }
 
