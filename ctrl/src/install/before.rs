@@ -4,7 +4,7 @@ use crate::carry::given;
 use crate::client::Client;
 use crate::error::CtrlError;
 use crate::normal::{Key, key, normal};
-use crate::readback::{self, Found, is_initial_default};
+use crate::readback::{self, SwitchContents, is_initial_default};
 use crate::reconcile::is_written;
 use p4rack_p4::{Compiled, Options, preprocess};
 use p4rack_p4rt::EntityKind;
@@ -76,7 +76,7 @@ impl Own {
 
     /// Everything that a switch with this program holds besides constant entries, default entries of the text, and cells of the
     /// data plane.
-    pub async fn read(&self, client: &mut Client, schema: &Schema) -> Result<Found, CtrlError> {
+    pub async fn read(&self, client: &mut Client, schema: &Schema) -> Result<SwitchContents, CtrlError> {
         let mut found = readback::read_all(client, schema).await?;
         let is_default = |entity: &Entity| is_initial_default(&self.schema, entity) == Some(true);
         // Not every switch says which entries are constant.
@@ -121,7 +121,7 @@ impl Before {
         let Some(info) = config.p4info.clone() else { return Ok(None) };
         let schema = Schema::new(info).map_err(|error| CtrlError::Program(error.to_string()))?;
         let text = Own::of(&config, &schema);
-        let Found { entities, unreadable } = text.read(client, &schema).await?;
+        let SwitchContents { entities, unreadable } = text.read(client, &schema).await?;
         let (own, entities) = entities.into_iter().partition(|entity| text.gives(entity));
         Ok(Some(Before { config, schema, entities, own, text, unreadable }))
     }

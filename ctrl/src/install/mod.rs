@@ -21,7 +21,7 @@ pub use unfinished::Unfinished;
 use crate::client::Client;
 use crate::desired::Desired;
 use crate::error::CtrlError;
-use crate::readback::{Found, kind_of};
+use crate::readback::{SwitchContents, kind_of};
 use crate::reconcile::{Changes, changes};
 use before::{Before, Own};
 use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
@@ -227,9 +227,9 @@ async fn fill(
     let cells = if how == How::Same { Vec::new() } else { wanted.initial_cells() };
     let mut known = match (how, before) {
         (How::Same, Some(before)) => {
-            Some(Found { entities: before.all(), unreadable: before.unreadable.clone() })
+            Some(SwitchContents { entities: before.all(), unreadable: before.unreadable.clone() })
         }
-        _ if is_fresh => Some(Found { entities: plan.own.clone(), unreadable: Vec::new() }),
+        _ if is_fresh => Some(SwitchContents { entities: plan.own.clone(), unreadable: Vec::new() }),
         _ => None,
     };
     loop {
