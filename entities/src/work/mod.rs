@@ -29,18 +29,18 @@ pub type Change = Box<dyn FnOnce(&mut Switch, Nanos) -> Result<(), UpdateError> 
 pub type Messages = Box<dyn FnOnce() -> Vec<Entity> + Send>;
 
 /// Results of a read.
-pub enum Found {
+pub enum ReadResults {
     /// Entities of any kind.
     Entities(Messages),
     /// Plain entries of a table.
     Plain(Arc<Program>, Entries),
 }
 
-impl Found {
+impl ReadResults {
     /// The results as messages.
     pub fn messages(self) -> Vec<Entity> {
         match self {
-            Found::Entities(messages) => messages(),
+            ReadResults::Entities(messages) => messages(),
             plain => ReadResponse::decode(&plain.encoded()[..])
                 .map_or_else(|_| Vec::new(), |answer| answer.entities),
         }
@@ -49,8 +49,8 @@ impl Found {
     /// The results as fields of a `ReadResponse`.
     pub fn encoded(self) -> Vec<u8> {
         match self {
-            Found::Entities(messages) => ReadResponse { entities: messages() }.encode_to_vec(),
-            Found::Plain(program, entries) => {
+            ReadResults::Entities(messages) => ReadResponse { entities: messages() }.encode_to_vec(),
+            ReadResults::Plain(program, entries) => {
                 let mut bytes = Vec::new();
                 program.plans.encode(&entries, &mut bytes);
                 bytes
@@ -65,7 +65,7 @@ pub type Query = Box<dyn FnOnce(&Switch, Nanos) -> Result<Answer, UpdateError> +
 /// Results of a query.
 pub struct Answer {
     /// The results.
-    pub found: Found,
+    pub found: ReadResults,
     /// Query for the rest.
     pub next: Option<Query>,
 }
@@ -73,7 +73,7 @@ pub struct Answer {
 impl Answer {
     /// An answer that is complete.
     pub fn whole(messages: Messages) -> Answer {
-        Answer { found: Found::Entities(messages), next: None }
+        Answer { found: ReadResults::Entities(messages), next: None }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Table entries, default entries and their direct counters and meters.
 
 use super::profiles::{Doing, doing, table_action};
-use super::{Answer, Change, Found as Read, Query, Snapshot, Undo};
+use super::{Answer, Change, Query, ReadResults as Read, Snapshot, Undo};
 use crate::ledger::Uses;
 use crate::names::{Held, Look};
 use crate::program::{Program, TableRef};
@@ -449,7 +449,7 @@ fn queries(program: &Arc<Program>, request: &TableEntry, shape: Shape) -> Checke
 }
 
 /// An entry with the requested properties.
-struct Found {
+struct FoundEntry {
     entry: switch::TableEntry,
     is_default: bool,
     counter: Option<switch::CounterData>,
@@ -548,7 +548,7 @@ impl Wanted {
             }
             _ => control(switch.entries_from(self.id, from, ENTRIES_A_TURN))?,
         };
-        let found: Vec<Found> = entries
+        let found: Vec<FoundEntry> = entries
             .into_iter()
             .filter(|entry| self.accepts(entry))
             .map(|entry| self.found(switch, now, entry))
@@ -574,7 +574,7 @@ impl Wanted {
             && self.action.is_none_or(|action| self.program.action_of(self.id, &entry.call) == Some(action))
     }
 
-    fn found(&self, switch: &Switch, now: Nanos, entry: switch::TableEntry) -> Found {
+    fn found(&self, switch: &Switch, now: Nanos, entry: switch::TableEntry) -> FoundEntry {
         let (id, is_default) = (self.id, self.is_default);
         let reference =
             if is_default { EntryRef::Default } else { EntryRef::Keys(&entry.keys, entry.priority) };
@@ -583,7 +583,7 @@ impl Wanted {
         let colors = self.colors.then(|| switch.direct_meter_counts(id, reference).ok()).flatten();
         let hit = self.hit.then(|| switch.last_hit(id, &entry.keys, entry.priority).ok()).flatten();
         let idle = hit.map(|hit| now.saturating_sub(hit).0);
-        Found { entry, is_default, counter, meter, colors, idle }
+        FoundEntry { entry, is_default, counter, meter, colors, idle }
     }
 }
 
@@ -594,8 +594,8 @@ fn default_entry(switch: &Switch, table: TableId) -> Checked<Vec<switch::TableEn
     Ok(vec![switch::TableEntry { indirect: default.indirect, ..switch::TableEntry::new(Vec::new(), call) }])
 }
 
-fn message(table: &TableRef<'_>, table_id: u32, found: Found, shape: Shape) -> Entity {
-    let Found { entry, is_default, counter, meter, colors, idle } = found;
+fn message(table: &TableRef<'_>, table_id: u32, found: FoundEntry, shape: Shape) -> Entity {
+    let FoundEntry { entry, is_default, counter, meter, colors, idle } = found;
     let colors = colors.map(meter_counts_message);
     let counter = counter.map(|data| {
         let unit = table.ir.counter.map(|instance| &table.program.ir.instances[instance.0 as usize].kind);

@@ -4,7 +4,7 @@ use super::fixed::Step;
 use super::loaded::Loaded;
 use super::prepared::Prepared;
 use super::settings::ALL_PIPES;
-use p4rack_entities::{Change, Checked, Found, Query, Snapshot, change, query, query_keyed, snapshot};
+use p4rack_entities::{Change, Checked, Query, ReadResults, Snapshot, change, query, query_keyed, snapshot};
 use p4rack_p4rt::bfrt_proto::{TableEntry, update::Type};
 use p4rack_p4rt::p4::v1;
 use p4rack_switch::{Pipes, Switch};
@@ -27,7 +27,7 @@ pub fn found(queries: Vec<Query>, switch: &Switch, now: Nanos) -> Checked<Vec<v1
         let mut next = Some(query);
         while let Some(query) = next {
             let answer = query(switch, now)?;
-            all.extend(Found::messages(answer.found));
+            all.extend(ReadResults::messages(answer.found));
             next = answer.next;
         }
     }

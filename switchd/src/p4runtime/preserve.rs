@@ -6,7 +6,7 @@
 
 use super::{Checked, refuse};
 use crate::core::{Gone, Handle, Isolation};
-use p4rack_entities::{Candidate, Found, Program, Reading, change};
+use p4rack_entities::{Candidate, Program, ReadResults, Reading, change};
 use p4rack_netdev::clock;
 use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::entity;
@@ -87,7 +87,7 @@ async fn entities_of(handle: &Handle, program: &Arc<Program>, new: &Program) -> 
     let reading = Reading::new(program.clone(), wanted, Box::new(|_| Ok(())));
     // A kind that the program has none of is rejected; then there is nothing to take over.
     let (_, found) = handle.in_turns(Isolation::Whole, reading.part(usize::MAX)).await?;
-    let found: Vec<Entity> = found.into_iter().flat_map(Found::messages).collect();
+    let found: Vec<Entity> = found.into_iter().flat_map(ReadResults::messages).collect();
     let asked = program.clone();
     let own_default = handle.call(move |switch, _| {
         let tables = asked.info.tables.iter().filter_map(|info| asked.table(info.preamble.as_ref()?.id).ok());
