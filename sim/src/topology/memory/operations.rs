@@ -10,7 +10,7 @@
 //! A write whose end means only that it has left ends once a read has found it, as for the library's programs
 //! (`p4rack_hosts::remote::Certain`).
 
-use super::cells::{Cells, Found};
+use super::cells::{CellContent, Cells};
 use crate::random::{Distribution, Random};
 use p4rack_wire::Nanos;
 
@@ -202,16 +202,18 @@ impl Operations {
         };
         let how = match (slot.step, end, found) {
             (Step::Idle | Step::Rests(_), ..) => return None,
-            (_, _, Some(Found::Wrong(bytes))) => How::Wrong(bytes),
+            (_, _, Some(CellContent::Wrong(bytes))) => How::Wrong(bytes),
             (Step::Writes, End::Sent, _) => {
                 (slot.step, slot.due) = (Step::Rests(now), now);
                 return None;
             }
-            (Step::Looks(left), _, Some(Found::Earlier)) if now.saturating_sub(slot.begun) < PATIENCE => {
+            (Step::Looks(left), _, Some(CellContent::Earlier))
+                if now.saturating_sub(slot.begun) < PATIENCE =>
+            {
                 (slot.step, slot.due) = (Step::Rests(left), now + PAUSE);
                 return None;
             }
-            (Step::Reads, _, Some(_)) | (Step::Looks(_), _, Some(Found::Latest)) => How::Done,
+            (Step::Reads, _, Some(_)) | (Step::Looks(_), _, Some(CellContent::Latest)) => How::Done,
             (Step::Writes, End::Done, _) => How::Done,
             (_, End::Refused, _) => How::Refused,
             _ => How::Unknown,
