@@ -9,7 +9,7 @@ use super::network::Network;
 use super::plan::{Plan, Planted};
 use super::spec::{DelaySpec, SendKind, TopologySpec};
 use super::switch::SwitchNode;
-use super::wires::{Flight, Outbox, Outlet, Place, Wires};
+use super::wires::{Flight, LinkEnd, Outbox, Outlet, Wires};
 use super::world::{GROUPS_EACH, TopologyWorld};
 use crate::frames::Frames;
 use crate::link::{Delays, Faults, Link};
@@ -217,7 +217,7 @@ pub(super) fn build(
             End::Host(_) => 0,
         };
         let inlet = ends[node].iter().position(|(at, _, _)| *at == port).unwrap_or(0);
-        let to = Place { group: group_of[node] as u16, node: position[node], inlet: inlet as u16 };
+        let to = LinkEnd { group: group_of[node] as u16, node: position[node], inlet: inlet as u16 };
         let (delays, longest) = wiring.delays(node, link.delay);
         let faults = Faults { loss: f64::from(link.loss_ppm) / 1e6, ..Faults::default() };
         // Of each direction of each link.

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 /// Where a link ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct LinkEnd {
     pub group: u16,
     /// Position of the node in its group.
     pub node: u16,
@@ -26,7 +26,7 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(super) struct Outlet {
     pub link: Link,
-    pub to: Place,
+    pub to: LinkEnd,
     /// What is on the link and in the pipeline behind it, if that may be more than it holds.
     pub flight: Option<Box<Flight>>,
     /// Frames dropped because the link held its most.
