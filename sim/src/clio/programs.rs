@@ -11,7 +11,7 @@
 
 use super::direct::Direct;
 use super::memory::{KEPT_BYTES, SimMemory};
-use super::rack::{End, HEADERS, Place, datagram, headers, machine};
+use super::rack::{End, HEADERS, HostAddress, datagram, headers, machine};
 use super::setup::secret;
 use crate::frames::{Frame, Frames};
 use crate::kernel::{Agenda, Clock, Due, Hub, SwitchCounts};
@@ -69,7 +69,7 @@ enum Event {
 }
 
 struct Host {
-    place: Place,
+    place: HostAddress,
     port: u16,
     rate_bps: u64,
     link: Endpoint,
@@ -155,7 +155,7 @@ impl StoreRack {
         let switch = P4::new(rack, rack.scheme(), |_| {}).map_err(|error| error.to_string())?;
         let hosts = rack.hosts.iter().enumerate().map(|(nth, host)| {
             let link = machine(rack, host, seed.wrapping_mul(1_000) + nth as u64)?;
-            let place = Place { mac: host.mac, ip: host.ip };
+            let place = HostAddress { mac: host.mac, ip: host.ip };
             Ok(Host { place, port: host.port, rate_bps: host.rate_bps, link, due: Due::default() })
         });
         let hosts = hosts.collect::<Result<_, String>>()?;
@@ -367,7 +367,7 @@ impl StoreRack {
 fn send(
     link: &mut Endpoint,
     frames: &mut Frames,
-    (from, to): (Place, Place),
+    (from, to): (HostAddress, HostAddress),
     ports: (u16, u16),
     packet: &[u8],
     now: Nanos,
