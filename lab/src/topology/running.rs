@@ -7,7 +7,7 @@ use crate::network::{HOST_INTERFACE, TAP_INTERFACE, port_interface};
 use crate::process::{self, Process, START};
 use crate::progress::Progress;
 use crate::running::{capture_control, capture_folder};
-use crate::state::{KeptHost, KeptRack, KeptSwitch, Pid, Place};
+use crate::state::{KeptHost, KeptRack, KeptSwitch, NamespaceHolder, Pid};
 use crate::sys;
 use p4rack_codegen::topology::{Runs, Switch, Target, Topology};
 use p4rack_ctrl::ConnectOptions;
@@ -159,7 +159,7 @@ impl<'a> Running<'a> {
         let hosts = self.topology.hosts.iter().zip(&self.wiring.hosts).map(|(host, ns)| KeptHost {
             name: host.name.clone(),
             ip: host.ip,
-            place: Place::Descriptor(ns.descriptor()),
+            place: NamespaceHolder::Descriptor(ns.descriptor()),
         });
         Ok(KeptRack {
             name: self.topology.name.clone(),
