@@ -4,7 +4,7 @@
 use super::digests::{Lists, Waiting, target};
 use super::loaded::Loaded;
 use super::service::{Seen, Service, Watched};
-use super::settings::{ALL_PIPES, Place, Scope};
+use super::settings::{ALL_PIPES, EntryKey, Scope};
 use p4rack_entities::idle_message;
 use p4rack_p4rt::bfrt_proto::subscribe::Notifications;
 use p4rack_p4rt::bfrt_proto::{
@@ -44,7 +44,7 @@ fn reportable(loaded: &Loaded, idle: &IdleEntry) -> Option<Watched> {
 
 impl Watched {
     /// Its place, if its key is known.
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<EntryKey> {
         let Some(table_entry::Value::Key(key)) = &self.found.value else { return None };
         Some((self.found.table_id, self.pipe, key.encode_to_vec()))
     }
