@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Where values are of: whether of the default entry, the pipe, and the key, serialised.
-type Place = (bool, u32, Vec<u8>);
+type ValueKey = (bool, u32, Vec<u8>);
 
 /// Values of a program's counters and registers, as far as they differ from those at first.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub struct Shadows {
     /// Fields that packets change, with their values at first, by table.
     initial: HashMap<u32, Vec<DataField>>,
     /// Other values, by table, pipe and key. All pipes together, and the sums of their counters, are another pipe.
-    held: Mutex<HashMap<u32, HashMap<Place, Vec<DataField>>>>,
+    held: Mutex<HashMap<u32, HashMap<ValueKey, Vec<DataField>>>>,
 }
 
 /// The first cell of a table with its value at first; `None` if packets change none of its fields.
@@ -57,7 +57,7 @@ fn first(
     Some(entity)
 }
 
-fn place(pipe: u32, entry: &TableEntry) -> Place {
+fn place(pipe: u32, entry: &TableEntry) -> ValueKey {
     let key = match &entry.value {
         Some(table_entry::Value::Key(key)) => key.encode_to_vec(),
         _ => Vec::new(),
@@ -80,7 +80,7 @@ impl Shadows {
         Shadows { initial, held: Mutex::default() }
     }
 
-    pub(super) fn held(&self) -> MutexGuard<'_, HashMap<u32, HashMap<Place, Vec<DataField>>>> {
+    pub(super) fn held(&self) -> MutexGuard<'_, HashMap<u32, HashMap<ValueKey, Vec<DataField>>>> {
         // Every change is a single insertion or removal.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
