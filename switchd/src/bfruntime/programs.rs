@@ -14,7 +14,7 @@ use super::DEVICE;
 use super::clients::Clients;
 use super::fixed::fixed_text;
 use super::loaded::{Lasting, Loaded};
-use super::stage::{Place, Stage};
+use super::stage::{Residence, Stage};
 use crate::p4runtime::{Charge, Device, status};
 use p4rack_bfrt::Schema;
 use p4rack_entities::Candidate;
@@ -154,7 +154,7 @@ impl Programs {
     }
 
     async fn discard(&self, loaded: &Loaded) {
-        if let Some(switch) = loaded.stage.leave(Place::Gone).await {
+        if let Some(switch) = loaded.stage.leave(Residence::Gone).await {
             // Its entries may be many.
             let _ = self.device.aside(move || drop(switch)).await;
         }
@@ -408,7 +408,7 @@ impl Programs {
             }
             let noted = programs.clone();
             let take = async move {
-                let switch = loaded.stage.leave(Place::Runs).await?;
+                let switch = loaded.stage.leave(Residence::Runs).await?;
                 // Before any client can see that it runs.
                 noted.state().loaded = Some(loaded);
                 Some(switch)
