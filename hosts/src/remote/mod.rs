@@ -53,7 +53,7 @@ mod window;
 pub use certain::Certain;
 pub use clio::Clio;
 pub use delayed::Delayed;
-pub use edm::Edm;
+pub use edm::{Edm, EdmAnswer};
 pub use error::RemoteError;
 pub use granted::Granted;
 pub use joined::Joined;

@@ -14,8 +14,7 @@ use p4rack_codegen::rack::StoreParameters;
 use p4rack_fabric::edm::host::compute::Request;
 use p4rack_fabric::edm::host::memory::{Region, Rights};
 use p4rack_hosts::memory::{Error, result};
-use p4rack_hosts::remote::{Abilities, Operation, Order, Outcome, Remote, RemoteError, Status};
-use p4rack_hosts::remote::{Opcode, WordOrder, Written};
+use p4rack_hosts::remote::{Abilities, EdmAnswer, Operation, Outcome, Remote, RemoteError, Status};
 use p4rack_sim::{MemoryHost, MemoryRack, SwitchCounts};
 use p4rack_wire::Nanos;
 
@@ -31,19 +30,11 @@ pub(super) struct ClientRequest {
 /// How it ends.
 type Ended = Result<Vec<u8>, Error>;
 
-/// Result of an operation.
-#[derive(Clone, Copy)]
-enum Kind {
-    Read,
-    Write,
-    Modify,
-}
-
 /// A client's end of remote memory.
 struct Virtual {
     abilities: Abilities,
-    /// Operations under way, by tag.
-    under_way: Vec<(u64, Kind)>,
+    /// Operations under way by tag, with their expected answers.
+    under_way: Vec<(u64, EdmAnswer)>,
     line: Line<ClientRequest, Ended>,
 }
 
@@ -57,15 +48,8 @@ impl Remote for Virtual {
         if self.under_way.len() >= self.abilities.under_way_max {
             return Err(Status::Full);
         }
-        let (address, request, kind) = match operation {
-            Operation::Read { at, bytes } => (at, Request::Read(bytes), Kind::Read),
-            Operation::Write { at, bytes } => (at, Request::Write(bytes.to_vec()), Kind::Write),
-            Operation::Gather { .. } | Operation::Scatter { .. } => return Err(Status::BadOperation),
-            Operation::Modify { at, opcode, operands } => {
-                (at, Request::Modify(opcode, operands), Kind::Modify)
-            }
-        };
-        self.under_way.push((tag, kind));
+        let (address, request, answer) = EdmAnswer::ask(operation)?;
+        self.under_way.push((tag, answer));
         self.line.ask(tag, ClientRequest { address, request });
         Ok(())
     }
@@ -77,17 +61,8 @@ impl Remote for Virtual {
         let done = self.line.poll(until).map_err(|error: GivenUp| RemoteError::Broken(error.to_string()))?;
         for (tag, result) in done {
             let Some(nth) = self.under_way.iter().position(|(open, _)| *open == tag) else { continue };
-            let (_, kind) = self.under_way.swap_remove(nth);
-            let outcome = match (&result, kind) {
-                (Ok(bytes), Kind::Read) => Outcome::Read(bytes),
-                (Ok(_), Kind::Write) => Outcome::Written,
-                (Ok(bytes), Kind::Modify) => match bytes.first_chunk() {
-                    Some(word) => Outcome::Word(u64::from_be_bytes(*word)),
-                    None => Outcome::Failed(Status::Unknown),
-                },
-                (Err(error), _) => Outcome::Failed(Status::from(error)),
-            };
-            ended(tag, outcome);
+            let (_, answer) = self.under_way.swap_remove(nth);
+            ended(tag, answer.outcome(&result));
         }
         Ok(())
     }
@@ -114,19 +89,8 @@ impl<'a> Edm<'a> {
     pub fn new(rack: &Rack, server: &str, store: &'a StoreParameters) -> Result<Edm<'a>, LabError> {
         let server = p4rack_memory::memory_node(rack, server)?;
         let edm = p4rack_memory::edm(rack)?;
-        let abilities = Abilities {
-            region_bytes: region_bytes(store),
-            read_bytes_max: edm.message_bytes_max,
-            write_bytes_max: edm.message_bytes_max,
-            whole_bytes: edm.chunk_bytes,
-            edge_bytes: u64::MAX,
-            pieces_max: 0,
-            under_way_max: UNDER_WAY_MAX,
-            atomics: &Opcode::ALL,
-            words: WordOrder::BigEndian,
-            writes: Written::Sent,
-            order: Order::SameBytes,
-        };
+        let (message, chunk) = (edm.message_bytes_max, edm.chunk_bytes);
+        let abilities = Abilities::of_edm(region_bytes(store), message, chunk, UNDER_WAY_MAX);
         let bytes = region_bytes(store) as usize;
         let mut hosts = Vec::new();
         for (nth, host) in rack.hosts.iter().enumerate() {
