@@ -153,22 +153,39 @@ fn describe(program: &Program, update: &Update) -> String {
     }
 }
 
+/// Why the running program was not replaced.
+#[derive(Debug)]
+pub enum ReplaceError {
+    /// The new program can't keep an entity.
+    Refused(UpdateError),
+    /// The data plane has stopped.
+    Gone(Gone),
+}
+
+impl From<UpdateError> for ReplaceError {
+    fn from(error: UpdateError) -> ReplaceError {
+        ReplaceError::Refused(error)
+    }
+}
+
+impl From<Gone> for ReplaceError {
+    fn from(gone: Gone) -> ReplaceError {
+        ReplaceError::Gone(gone)
+    }
+}
+
 /// Replaces the running program and returns the new one.
 pub async fn replace(
     handle: &Handle,
     running: &Arc<Program>,
     candidate: Candidate,
-) -> Result<Checked<Arc<Program>>, Gone> {
+) -> Result<Arc<Program>, ReplaceError> {
     let updates = entities_of(handle, running, &candidate.program).await?;
     let config = handle.call(|switch, _| switch.config().clone()).await?;
     let built = tokio::task::spawn_blocking(move || rebuilt(candidate, &updates, config)).await;
     let failed =
         |_| UpdateError::new(Code::Internal, "the new program could not be prepared; please report it");
-    match built.map_err(failed).and_then(|built| built) {
-        Ok((switch, program)) => {
-            handle.call(move |running, _| running.adopt(switch, Keep::All)).await?;
-            Ok(Ok(program))
-        }
-        Err(error) => Ok(Err(error)),
-    }
+    let (switch, program) = built.map_err(failed)??;
+    handle.call(move |running, _| running.adopt(switch, Keep::All)).await?;
+    Ok(program)
 }
