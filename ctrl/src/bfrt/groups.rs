@@ -247,7 +247,7 @@ impl Link {
         }
     }
 
-    /// Adds nodes, then gives them to a group. Those that were added go if one of both is refused.
+    /// Adds nodes, then puts them into a group. If either is refused, the added nodes are deleted.
     async fn add_nodes(
         &mut self,
         nodes: &[MulticastNode],

@@ -1,4 +1,4 @@
-//! What a switch runs and holds before an installation, and which of that its program's text has given it.
+//! A switch's program and entities before an installation, and the entities that come from the program's text.
 
 use crate::carry::given;
 use crate::client::Client;
@@ -18,18 +18,18 @@ use std::path::Path;
 /// A program's name in errors, which are not shown: the switch has accepted it.
 const NAME: &str = "program.p4";
 
-/// What a program's text gives its tables.
+/// Entries that a program's text gives its tables.
 #[derive(Debug)]
 pub struct Own {
     schema: Schema,
     /// Entries that controllers may change, in normal form.
     entries: BTreeMap<Key, Entity>,
-    /// Those that they may not.
+    /// Constant entries.
     constants: BTreeMap<Key, Entity>,
 }
 
 impl Own {
-    /// That of a program. A text that is missing, or neither P4 nor BMv2's JSON, gives no entries.
+    /// The entries of a program. A text that is missing, or neither P4 nor BMv2's JSON, gives none.
     pub fn of(config: &ForwardingPipelineConfig, schema: &Schema) -> Own {
         let none = |schema| Own { schema, entries: BTreeMap::new(), constants: BTreeMap::new() };
         let tables = &schema.info().tables;
@@ -91,7 +91,7 @@ fn compile(config: &ForwardingPipelineConfig, info: &P4Info) -> Option<Compiled>
     if p4rack_bmv2::is_json(text) {
         return p4rack_bmv2::read(text, NAME, Some(info)).ok();
     }
-    // It comes from the network: it may not read files here.
+    // The text comes from the network, so it may not include files of this machine.
     let no_files = |_: &Path| Err(io::Error::from(io::ErrorKind::NotFound));
     preprocess::run_with(text, NAME, &Options::default(), &no_files).ok()?;
     p4rack_p4::compile(text, NAME, &Options::default()).ok()

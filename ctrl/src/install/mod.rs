@@ -30,23 +30,23 @@ use plan::Plan;
 use std::time::{Duration, Instant};
 use tonic::Code;
 
-/// What becomes of the entities that the switch has.
+/// Which of the switch's entities to keep.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rules<'p> {
     /// Keep none.
     pub clear: bool,
-    /// What was installed before. Of its entities, those that are no longer desired go.
+    /// The previous installation: its entities that are no longer desired are deleted.
     pub previous: Option<&'p Desired>,
 }
 
 /// How a program was installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// It was running already.
+    /// The program was running already.
     Same,
     /// The switch had none.
     First,
-    /// Between two packets, with all entities.
+    /// It replaced another one between two packets, with all entities.
     Reconciled,
     /// It replaced another one, and its entities were written again.
     Replaced,
