@@ -71,7 +71,7 @@ impl Salt {
     }
 }
 
-/// What a datagram carries for its receiver.
+/// A datagram's tag, for its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
     pub flow: u16,
@@ -84,7 +84,7 @@ pub(super) struct Tag {
     pub last: u8,
 }
 
-/// What a TCP segment carries.
+/// Fields of a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub flow: u16,
@@ -103,7 +103,7 @@ pub(super) struct Segment {
     pub count: usize,
 }
 
-/// What a host finds in a frame.
+/// Content of a frame that a host receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrameContent {
     /// A datagram, and whether its payload is as it was sent.
@@ -295,7 +295,7 @@ fn is_pattern(bytes: &[u8]) -> bool {
     PATTERN.get(..bytes.len()) == Some(bytes)
 }
 
-/// What a frame is, in a run with this salt.
+/// Parses a frame of a run with this salt.
 #[inline]
 pub(super) fn find(salt: &Salt, frame: &[u8]) -> FrameContent {
     let is_plain = frame.get(12..15) == Some(&[8, 0, 0x45][..]);

@@ -32,7 +32,7 @@ pub(super) const GROUPS_EACH: usize = 4;
 /// Number behind that of the last window.
 const OVER: u64 = u64::MAX;
 
-/// See the module.
+/// The event loop of a network; see the [module](self).
 #[derive(Debug)]
 pub(super) struct TopologyWorld {
     pub plan: Arc<Plan>,
@@ -116,7 +116,7 @@ impl TopologyWorld {
                 if window == OVER {
                     break;
                 }
-                // That of a later window, if this one is over: then no group is left to run in it.
+                // If this window is over, the number is a later one's, and no group is left to run in this one.
                 let until = Nanos(until.load(Ordering::Relaxed));
                 for at in &order {
                     // Another worker is running it, or has. If it only looks, it comes back in this window.
@@ -254,7 +254,7 @@ impl Lead<'_> {
             }
         }
         if next >= self.end {
-            // What is under way is at its place.
+            // Frames under way are where they belong.
             all.iter_mut().for_each(|group| group.take_mail());
             return None;
         }

@@ -23,7 +23,7 @@ struct Cell {
     is_busy: bool,
 }
 
-/// What bytes of a cell are.
+/// Origin of a cell's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CellContent {
     /// Those of the last write.
@@ -105,7 +105,7 @@ impl Cells {
         contents(self.seed, cell, latest, out);
     }
 
-    /// A write has ended, and is there for sure or may still happen. The cell's operation is over.
+    /// Handles the end of a write, which is in the memory or may still take effect. Ends the cell's operation.
     pub fn wrote(&mut self, cell: usize, is_there: bool) {
         let cell = &mut self.cells[cell];
         cell.is_unsure |= !is_there;

@@ -35,7 +35,7 @@ pub(in crate::topology) struct Wanted {
     pub flow: u16,
     pub traffic: String,
     pub way: String,
-    /// Hosts: the one that asks, the one with the memory.
+    /// Hosts: the client, and the owner of the memory.
     pub from: usize,
     pub to: usize,
     /// Bytes of its part, and of operations.
