@@ -40,7 +40,7 @@ pub struct Loaded {
     pub settings: Settings,
     /// Pipes with entries of their own.
     pub pipes: u32,
-    /// Where it is prepared or runs.
+    /// The switch in which it is prepared or runs.
     pub stage: Stage,
 }
 

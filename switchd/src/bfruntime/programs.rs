@@ -107,7 +107,7 @@ impl Programs {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The program that requests mean: the one that is prepared, or else the one that runs.
+    /// The program that requests refer to: the prepared one, or else the running one.
     pub async fn meant(&self) -> Result<Arc<Loaded>, Status> {
         let used = |prepared: &mut Prepared| {
             prepared.used = Instant::now();
@@ -312,7 +312,7 @@ impl Programs {
         }
     }
 
-    /// A program in a switch of its own. It has the attributes of the one that requests mean, if both have the same name.
+    /// A program in a switch of its own. It inherits the attributes of the one that requests refer to, if both have the same name.
     async fn beside(&self, candidate: Candidate) -> Result<Arc<Loaded>, Status> {
         let config = self.device.handle().call(|switch, _| switch.config().clone()).await?;
         let Candidate { program, pipeline } = candidate;

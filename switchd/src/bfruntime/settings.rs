@@ -89,7 +89,7 @@ impl Scope {
 /// The entry scopes of a table: of pipes, and the values given for directions and parsers.
 #[derive(Clone, Debug, Default)]
 pub struct Scopes {
-    /// Of pipes.
+    /// Scopes of pipes.
     pub pipes: Scope,
     /// As given; the parts that are not are ALL.
     pub given: EntryScope,

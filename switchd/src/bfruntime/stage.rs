@@ -1,4 +1,4 @@
-//! The switch that requests for a program mean: the one that runs or, while the program is prepared, one beside it.
+//! The switch that requests for a program refer to: the running one or, while the program is prepared, one beside it.
 //!
 //! ```text
 //!  prepared ─▶ Beside ─┬─ WARM_INIT_END ─▶ Runs
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync;
 use tonic::Status;
 
-/// Where a program is.
+/// Location of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Residence {
     /// In the switch that forwards packets, or that did until another program replaced it.
@@ -27,7 +27,7 @@ pub enum Residence {
 /// The switch of a program that is prepared, while a job has it.
 pub type Staged = sync::OwnedMappedMutexGuard<Option<Switch>, Switch>;
 
-/// Where a program is, with its switch if that is beside the one that runs.
+/// Location of a program, with its switch if that is beside the running one.
 #[derive(Debug, Default)]
 pub struct Stage {
     place: Mutex<Residence>,
@@ -40,7 +40,7 @@ fn gone() -> Status {
 }
 
 impl Stage {
-    /// Of a program that is prepared in a switch.
+    /// The stage of a program that is prepared in a switch.
     pub fn beside(switch: Switch) -> Stage {
         Stage { place: Mutex::new(Residence::Beside), switch: Arc::new(sync::Mutex::new(Some(switch))) }
     }
@@ -50,7 +50,7 @@ impl Stage {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where the program is.
+    /// The program's location.
     pub fn place(&self) -> Residence {
         *self.lock()
     }

@@ -68,7 +68,7 @@ impl Shape {
     }
 }
 
-/// The only table that has a default entry beside rows: the limits of queues at first.
+/// The only table that has a default entry beside rows: the initial limits of queues.
 pub fn has_default(table: &str) -> bool {
     kind_of(table) == "queue.buffer"
 }

@@ -294,7 +294,7 @@ fn port(kind: Type, entry: Entry, id: u32) -> Checked<Change> {
             port = ReplicationPort::default();
         }
         if let Some(backup) = backup {
-            // A port is its own backup at first.
+            // Initially a port is its own backup.
             port.backup = Some(backup).filter(|backup| *backup != number);
         }
         port.forwards = forwards.unwrap_or(port.forwards);
