@@ -4,11 +4,12 @@ mod cells;
 mod digests;
 mod profiles;
 mod replication;
+mod table_reads;
 mod tables;
 mod value_sets;
 
 pub use digests::message as digest_list;
-pub use tables::idle_message;
+pub use table_reads::idle_message;
 
 use super::plain::Entries;
 use super::program::Program;
@@ -115,9 +116,9 @@ pub fn query(program: &Arc<Program>, entity: &Entity) -> Checked<Vec<Query>> {
         return refuse(Code::InvalidArgument, "the entity is not set");
     };
     match entity {
-        EntityKind::TableEntry(entry) => tables::read(program, entry),
-        EntityKind::DirectCounterEntry(entry) => tables::read_direct_counter(program, entry),
-        EntityKind::DirectMeterEntry(entry) => tables::read_direct_meter(program, entry),
+        EntityKind::TableEntry(entry) => table_reads::read(program, entry),
+        EntityKind::DirectCounterEntry(entry) => table_reads::read_direct_counter(program, entry),
+        EntityKind::DirectMeterEntry(entry) => table_reads::read_direct_meter(program, entry),
         EntityKind::CounterEntry(entry) => cells::read_counter(program, entry),
         EntityKind::MeterEntry(entry) => cells::read_meter(program, entry),
         EntityKind::RegisterEntry(entry) => cells::read_register(program, entry),
@@ -134,7 +135,7 @@ pub fn query(program: &Arc<Program>, entity: &Entity) -> Checked<Vec<Query>> {
 pub fn query_keyed(program: &Arc<Program>, entity: &Entity) -> Checked<Vec<Query>> {
     match &entity.entity {
         Some(EntityKind::TableEntry(entry)) if !entry.is_default_action => {
-            Ok(vec![tables::read_keyed(program, entry)?])
+            Ok(vec![table_reads::read_keyed(program, entry)?])
         }
         _ => query(program, entity),
     }
