@@ -2,7 +2,7 @@
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::words;
-use p4rack_fabric::roce::{Access, Denied, Memory, Modify, Place};
+use p4rack_fabric::roce::{Access, Denied, Modify, RegisteredMemory, RemoteAddress};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Area {
     }
 
     /// The words, and where in them an access begins.
-    fn place(&self, place: Place, bytes: usize) -> Result<(&Offer, usize), Denied> {
+    fn place(&self, place: RemoteAddress, bytes: usize) -> Result<(&Offer, usize), Denied> {
         let offer = self.offers.get(&place.key).filter(|offer| offer.domain == place.domain);
         let offer = offer.ok_or(Denied::Key)?;
         let at = place.address.checked_sub(offer.start).ok_or(Denied::Bounds)?;
@@ -46,22 +46,22 @@ impl Area {
     }
 }
 
-impl Memory for Area {
-    fn check(&self, place: Place, _: Access, bytes: u32) -> Result<(), Denied> {
+impl RegisteredMemory for Area {
+    fn check(&self, place: RemoteAddress, _: Access, bytes: u32) -> Result<(), Denied> {
         self.place(place, bytes as usize).map(|_| ())
     }
 
-    fn read(&self, place: Place, into: &mut [u8]) -> Result<(), Denied> {
+    fn read(&self, place: RemoteAddress, into: &mut [u8]) -> Result<(), Denied> {
         let (offer, at) = self.place(place, into.len())?;
         words::read(&offer.words, at, into).ok_or(Denied::Bounds)
     }
 
-    fn write(&mut self, place: Place, bytes: &[u8]) -> Result<(), Denied> {
+    fn write(&mut self, place: RemoteAddress, bytes: &[u8]) -> Result<(), Denied> {
         let (offer, at) = self.place(place, bytes.len())?;
         words::write(&offer.words, at, bytes).ok_or(Denied::Bounds)
     }
 
-    fn modify(&mut self, place: Place, modify: Modify) -> Result<u64, Denied> {
+    fn modify(&mut self, place: RemoteAddress, modify: Modify) -> Result<u64, Denied> {
         let (offer, at) = self.place(place, words::BYTES)?;
         let word = offer.words.get(at / words::BYTES).ok_or(Denied::Bounds)?;
         let apply = |old: u64| Some(modify.apply(u64::from_le(old)).to_le());
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn only_the_domains_own_bytes_are_reached() {
         let mut area = area();
-        let at = |domain, key, address| Place { domain, key, address };
+        let at = |domain, key, address| RemoteAddress { domain, key, address };
         assert_eq!(area.write(at(1, 7, 67), &[1, 2, 3]), Ok(()));
         let mut bytes = [9; 5];
         assert_eq!(area.read(at(1, 7, 66), &mut bytes), Ok(()));

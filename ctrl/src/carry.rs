@@ -38,7 +38,7 @@ pub struct Carried {
 /// Maps entities, in an order in which they can be written, from the program `old` to `new`, whose text gives the `constants`
 /// in normal form. Constant entries are the programs' own and left out.
 pub fn carry(old: &Schema, new: &Schema, entities: &[Entity], constants: &BTreeMap<Key, Entity>) -> Carried {
-    let mut way = Way {
+    let mut migration = Migration {
         old,
         new,
         constants,
@@ -59,8 +59,8 @@ pub fn carry(old: &Schema, new: &Schema, entities: &[Entity], constants: &BTreeM
             continue;
         }
         let Some(kind) = entity.entity.clone() else { continue };
-        let mapped = way.entity(kind).map(|kind| Entity { entity: Some(kind) });
-        match mapped.and_then(|new| Ok((way.place(&new)?, new))) {
+        let mapped = migration.entity(kind).map(|kind| Entity { entity: Some(kind) });
+        match mapped.and_then(|new| Ok((migration.place(&new)?, new))) {
             Ok((is_given, new)) => {
                 carried.is_whole = carried.is_whole && normal(new.clone()) == normal(entity.clone());
                 let list = if is_given { &mut carried.given } else { &mut carried.kept };
@@ -92,7 +92,7 @@ type Call = (u32, Ids);
 /// Id of a table, and those of its keys if they are the same.
 type Keyed = (u32, Result<Ids, String>);
 
-struct Way<'s> {
+struct Migration<'s> {
     old: &'s Schema,
     new: &'s Schema,
     constants: &'s BTreeMap<Key, Entity>,
@@ -104,7 +104,7 @@ struct Way<'s> {
     sizes: HashMap<u32, i64>,
 }
 
-impl<'s> Way<'s> {
+impl<'s> Migration<'s> {
     fn entity(&mut self, mut kind: EntityKind) -> Result<EntityKind, String> {
         match &mut kind {
             EntityKind::TableEntry(entry) => self.entry(entry)?,

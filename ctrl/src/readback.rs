@@ -15,7 +15,7 @@ use std::collections::HashSet;
 
 /// Contents of a switch.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct SwitchContents {
     /// Everything that can be read.
     pub entities: Vec<Entity>,
     /// Kinds that this switch can't read: their desired entities are assumed present.
@@ -23,7 +23,11 @@ pub struct Found {
 }
 
 /// Reads everything that reconciliation compares. Direct meters are read of tables for which `desired` has some.
-pub async fn read(client: &mut impl Reach, schema: &Schema, desired: &[Entity]) -> Result<Found, CtrlError> {
+pub async fn read(
+    client: &mut impl Reach,
+    schema: &Schema,
+    desired: &[Entity],
+) -> Result<SwitchContents, CtrlError> {
     let metered = desired.iter().filter_map(|entity| match &entity.entity {
         Some(EntityKind::TableEntry(entry)) if entry.meter_config.is_some() => Some(entry.table_id),
         _ => None,
@@ -39,7 +43,7 @@ pub async fn read(client: &mut impl Reach, schema: &Schema, desired: &[Entity]) 
 }
 
 /// The same with all direct meters, and with default entries of which it is not known whether they are the program's own.
-pub async fn read_all(client: &mut impl Reach, schema: &Schema) -> Result<Found, CtrlError> {
+pub async fn read_all(client: &mut impl Reach, schema: &Schema) -> Result<SwitchContents, CtrlError> {
     let metered = schema.info().direct_meters.iter().map(|meter| meter.direct_table_id);
     let mut found = read_metered(client, schema, &metered.collect()).await?;
     found.entities.retain(|entity| is_initial_default(schema, entity) != Some(true));
@@ -50,8 +54,8 @@ async fn read_metered(
     client: &mut impl Reach,
     schema: &Schema,
     metered: &HashSet<u32>,
-) -> Result<Found, CtrlError> {
-    let mut found = Found::default();
+) -> Result<SwitchContents, CtrlError> {
+    let mut found = SwitchContents::default();
     for (kind, requests) in requests(schema, metered) {
         if requests.is_empty() {
             continue;
@@ -67,7 +71,7 @@ async fn read_metered(
     Ok(found)
 }
 
-/// EntityKind of an entity, as [`Found::unreadable`] names it.
+/// EntityKind of an entity, as [`SwitchContents::unreadable`] names it.
 pub fn kind_of(entity: &Entity) -> &'static str {
     match &entity.entity {
         Some(EntityKind::TableEntry(_)) => "table entries",

@@ -41,7 +41,7 @@ pub use packets::ControllerHeader;
 pub use pipeline::{Candidate, compiled, refusal};
 pub use program::{GroupLimits, Program, TableRef};
 pub use work::{
-    Answer, Change, Found, Messages, Query, Snapshot, Undo, change, digest_list, idle_message, query,
+    Answer, Change, Messages, Query, ReadResults, Snapshot, Undo, change, digest_list, idle_message, query,
     query_keyed, snapshot,
 };
 pub use writing::{Allowed, Outcomes, Reading, UPDATES_A_TURN, accepted, all, each, read, write};

@@ -3,7 +3,7 @@
 use super::Checked;
 use super::plain::{Plain, Request, Step};
 use super::program::Program;
-use super::work::{self, Change, Found, Query, Snapshot, Undo};
+use super::work::{self, Change, Query, ReadResults, Snapshot, Undo};
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::write_request::Atomicity;
@@ -67,7 +67,7 @@ pub fn read(
         reading.prepare(1);
         reading.turn(switch, now, &mut found);
     }
-    (found.into_iter().flat_map(Found::messages).collect(), reading.outcomes)
+    (found.into_iter().flat_map(ReadResults::messages).collect(), reading.outcomes)
 }
 
 /// Applies updates one by one, whether or not others fail.
@@ -200,7 +200,7 @@ impl Reading {
         }
     }
 
-    fn turn(&mut self, switch: &Switch, now: Nanos, found: &mut Vec<Found>) {
+    fn turn(&mut self, switch: &Switch, now: Nanos, found: &mut Vec<ReadResults>) {
         let Some((position, query)) = self.queries.pop_front() else { return };
         match query(switch, now) {
             Ok(answer) => {
@@ -220,7 +220,7 @@ impl Reading {
     pub fn part(
         mut self,
         turns: usize,
-    ) -> impl FnMut(&mut Switch, Nanos) -> ControlFlow<(Reading, Vec<Found>)> + Send + 'static {
+    ) -> impl FnMut(&mut Switch, Nanos) -> ControlFlow<(Reading, Vec<ReadResults>)> + Send + 'static {
         self.prepare(turns);
         let (mut reading, mut found, mut left) = (Some(self), Vec::new(), turns);
         move |switch, now| {

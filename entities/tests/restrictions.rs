@@ -217,7 +217,7 @@ fn what_is_not_allowed_is_neither_written_nor_read() {
         let mut part = reading.part(1);
         reading = loop {
             if let ControlFlow::Break((rest, more)) = part(&mut switch, Nanos::ZERO) {
-                found.extend(more.into_iter().flat_map(p4rack_entities::Found::messages));
+                found.extend(more.into_iter().flat_map(p4rack_entities::ReadResults::messages));
                 break rest;
             }
         };

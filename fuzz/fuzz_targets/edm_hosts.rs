@@ -31,8 +31,9 @@ fuzz_target!(|steps: Vec<Step>| {
     let region =
         |start, key, write| Region { start, bytes: vec![0; 512], key, rights: Rights { read: true, write } };
     let regions = vec![region(0, 0, true), region(1_024, 1, false)];
-    let mut memory = memory::Node::new(memory::Config::default(), regions).expect("apart");
-    let mut compute = compute::Node::new(compute::Config { waiting_max: 8, ..compute::Config::default() }, 0);
+    let mut memory = memory::MemoryNode::new(memory::Config::default(), regions).expect("apart");
+    let mut compute =
+        compute::ComputeNode::new(compute::Config { waiting_max: 8, ..compute::Config::default() }, 0);
     let (mut now, mut out, mut asked, mut ended) = (Nanos::ZERO, Vec::new(), 0, 0);
     for step in steps {
         let (to, address, request) = match step {

@@ -39,7 +39,7 @@ impl Act for Access {
 
 /// A request under way.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct PendingRequest {
     id: u64,
     length: usize,
     /// Its position among the entries.
@@ -51,8 +51,8 @@ struct Asked {
 pub struct Page {
     entries: Vec<Entry<Access>>,
     /// Reads and writes under way, in the order of asking.
-    reads: VecDeque<Asked>,
-    writes: VecDeque<Asked>,
+    reads: VecDeque<PendingRequest>,
+    writes: VecDeque<PendingRequest>,
     /// The page after the writes that are done.
     content: Vec<u8>,
     /// How far an order explains the entries.
@@ -77,14 +77,14 @@ impl Page {
     /// The thread requests a write.
     pub fn write(&mut self, id: u64, at: usize, bytes: Vec<u8>) {
         let nth = self.entries.len();
-        self.writes.push_back(Asked { id, length: bytes.len(), nth });
+        self.writes.push_back(PendingRequest { id, length: bytes.len(), nth });
         self.asks(Access { at, bytes, is_read: false });
     }
 
     /// The thread requests a read.
     pub fn read(&mut self, id: u64, at: usize, length: usize) {
         let nth = self.entries.len();
-        self.reads.push_back(Asked { id, length, nth });
+        self.reads.push_back(PendingRequest { id, length, nth });
         self.asks(Access { at, bytes: Vec::new(), is_read: true });
     }
 
@@ -148,7 +148,7 @@ impl Page {
     /// Errors: the first byte that is neither.
     pub fn kept(&self, memory: &[u8]) -> Result<(), String> {
         for (place, (byte, expected)) in memory.iter().zip(&self.content).enumerate() {
-            let is_later = |asked: &Asked| {
+            let is_later = |asked: &PendingRequest| {
                 let Access { at, bytes, .. } = &self.entries[asked.nth].act;
                 bytes.get(place.wrapping_sub(*at)) == Some(byte)
             };

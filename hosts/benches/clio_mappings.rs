@@ -16,7 +16,7 @@ mod client;
 
 use client::{ALL, Client, header};
 use p4rack_fabric::Machine as _;
-use p4rack_fabric::clio::board::{Config, Grant, Memory, Pool};
+use p4rack_fabric::clio::board::{Config, Grant, PhysicalMemory, Pool};
 use p4rack_netdev::clock;
 use p4rack_netdev::pages::{prefer_huge, prefer_small, prefetch};
 use p4rack_wire::clio::{Header, Kind, PageSize, Status, packet};
@@ -39,7 +39,7 @@ struct OneFrame {
     bytes: u64,
 }
 
-impl Memory for OneFrame {
+impl PhysicalMemory for OneFrame {
     fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -11,7 +11,7 @@ use p4rack_hosts::balloon::service::{Service, ServiceError, serve};
 use p4rack_hosts::balloon::{Key, LeaseError, Listed, Phase, Tenancy, leave, list, release};
 use p4rack_hosts::clio::{AskError, Patience, Session};
 use p4rack_hosts::region::{RegionConfig, RemoteRegion};
-use p4rack_hosts::remote::{Movable, Place as At};
+use p4rack_hosts::remote::{Attachment, Movable};
 use p4rack_hosts::roce::pool;
 use p4rack_hosts::roce::setup::Server;
 use p4rack_netdev::clock;
@@ -204,7 +204,7 @@ fn an_extent_moves_from_a_memory_node_that_goes_offline_while_threads_use_it() {
             let place = first.clone();
             let open = move |lent: &Lent, addr: String| {
                 let memory = Some(Server { addr, tls: None });
-                Tenancy::open_extent(lent, At { memory, ..place.clone() })
+                Tenancy::open_extent(lent, Attachment { memory, ..place.clone() })
             };
             let (lent, addr) = rig.runtime.block_on(tenancy.reserve(EXTENT)).unwrap();
             assert_eq!((lent.extent.place.node, lent.leaves), (0, false));

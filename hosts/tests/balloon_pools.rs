@@ -13,7 +13,7 @@ use p4rack_fabric::roce::{self, Regions};
 use p4rack_hosts::balloon::service::{Service, serve};
 use p4rack_hosts::balloon::{Listed, Phase, Tenancy, granted, leave, list, release, serve_pool};
 use p4rack_hosts::region::{RegionConfig, RegionError, RemoteRegion};
-use p4rack_hosts::remote::{Granted, Movable, Opened, Operation, Outcome, Place, Remote as _, Status};
+use p4rack_hosts::remote::{Attachment, Granted, Movable, Opened, Operation, Outcome, Remote as _, Status};
 use p4rack_hosts::roce::pool::{self, PoolConfig, Service as Pool};
 use p4rack_hosts::roce::setup::{Server, Station};
 use p4rack_hosts::roce::star::{FRAMES, Star};
@@ -164,7 +164,7 @@ impl Rig {
 /// Opens an extent from a host in whose namespace the caller is.
 fn open_extent(host: u8, (lent, addr): &(Lent, String)) -> Opened {
     let memory = Server { addr: addr.clone(), tls: None };
-    Tenancy::open_extent(lent, Place::at(FRAMES, Star::ip(host), adapter(), memory)).unwrap()
+    Tenancy::open_extent(lent, Attachment::at(FRAMES, Star::ip(host), adapter(), memory)).unwrap()
 }
 
 /// The words at both ends of an extent, after `word` was written there.
@@ -226,7 +226,7 @@ fn an_extent_of_a_pool_is_fenced_and_zeroed_before_another_gets_it() {
             .unwrap();
         // Neither the former token nor the former key with another token.
         drop(opened);
-        let memory = || Place::at(FRAMES, Star::ip(ONE), adapter(), server(POOL));
+        let memory = || Attachment::at(FRAMES, Star::ip(ONE), adapter(), server(POOL));
         let refused = Tenancy::open_extent(&lent.0, memory()).err().unwrap().to_string();
         assert!(refused.contains("no reservation has this token"), "{refused}");
         let of = |lent: &Lent| granted(lent.access.bytes(), EXTENT).unwrap();

@@ -11,7 +11,7 @@ use p4rack_fabric::remote::Way;
 use p4rack_hosts::clio::{
     AskError, CHASE, Kv, KvError, KvOutcome, KvRequest, KvShape, Reply, Session, Wanted, list, load_offload,
 };
-use p4rack_hosts::remote::{Held, Operation, Outcome, Place, Region, Remote, Shape, UnderWay, open};
+use p4rack_hosts::remote::{Attachment, Held, Operation, Outcome, Region, Remote, Shape, UnderWay, open};
 use p4rack_netdev::clock;
 use p4rack_offload::Chase;
 use p4rack_wire::Nanos;
@@ -25,7 +25,7 @@ fn shape(region_bytes: u64) -> Shape {
     Shape { region_bytes, reads: under_way, writes: under_way }
 }
 
-fn region(place: &Place, region_bytes: u64) -> (Region, Held) {
+fn region(place: &Attachment, region_bytes: u64) -> (Region, Held) {
     let (remote, held) = open(Way::CLIO, place.clone(), shape(region_bytes)).unwrap();
     (Region::new(remote), held)
 }
@@ -69,7 +69,7 @@ fn a_lock_has_one_owner() {
 }
 
 /// A client of a process of its own; a refusal says why.
-fn own(place: &Place, reserve_bytes: u64, limit_bytes: Option<u64>) -> Result<Session, String> {
+fn own(place: &Attachment, reserve_bytes: u64, limit_bytes: Option<u64>) -> Result<Session, String> {
     let wanted = Wanted { reserve_bytes, limit_bytes, share_limit_bytes: None };
     let server = place.memory.as_ref().unwrap();
     Session::open_as(server, wanted, None, place.patience).map_err(|error| error.to_string())
@@ -225,7 +225,7 @@ fn every_addition_of_every_client_counts_once() {
 #[test]
 fn a_process_of_ones_own_is_apart_and_ends_with_its_client() {
     with_board(1 << 16, |place| {
-        let own = Place { shared: false, ..place.clone() };
+        let own = Attachment { shared: false, ..place.clone() };
         let (mut all, _held) = region(place, 0);
         all.write(0, b"all").unwrap();
         let (mut mine, held) = region(&own, 40_000);
@@ -251,7 +251,7 @@ fn a_process_of_ones_own_is_apart_and_ends_with_its_client() {
     });
 }
 
-fn store(place: &Place, value_bytes_max: u32) -> Kv {
+fn store(place: &Attachment, value_bytes_max: u32) -> Kv {
     let shape = KvShape { value_bytes_max, written_bytes_max: value_bytes_max, under_way_max: 16 };
     Kv::open(place.memory.as_ref().unwrap(), shape, place.patience).unwrap()
 }

@@ -11,7 +11,7 @@ use p4rack_fabric::remote::Way;
 use p4rack_hosts::Handle;
 use p4rack_hosts::clio::server::Host;
 use p4rack_hosts::clio::{AskError, Patience, Reply, Session, Wanted, at_board, of_board};
-use p4rack_hosts::remote::{Opcode, Operation, Outcome, Place, Region, Remote, Shape, UnderWay, open};
+use p4rack_hosts::remote::{Attachment, Opcode, Operation, Outcome, Region, Remote, Shape, UnderWay, open};
 use p4rack_hosts::roce::setup::Server;
 use p4rack_netdev::clock;
 use p4rack_wire::clio::{PageSize, Rights, Status, lock_thread};
@@ -24,7 +24,7 @@ const LIMIT: Nanos = Nanos::from_secs(60);
 /// In pages of 4 KiB.
 const BYTES: u64 = 1 << 19;
 
-fn server(place: &Place) -> Server {
+fn server(place: &Attachment) -> Server {
     place.memory.clone().unwrap()
 }
 
@@ -41,11 +41,11 @@ fn session(servers: &[Server], reserve_bytes: u64) -> Session {
 
 /// A region over both boards, of what they offer to all or reserved.
 fn region([first, second]: &[Server; 2], region_bytes: u64) -> Box<dyn Remote> {
-    let place = Place {
+    let place = Attachment {
         memory: Some(first.clone()),
         more_boards: vec![second.clone()],
         shared: region_bytes == 0,
-        ..Place::here()
+        ..Attachment::local()
     };
     let under_way = UnderWay::of(32, 4_096);
     open(Way::CLIO, place, Shape { region_bytes, reads: under_way, writes: under_way }).unwrap().0

@@ -10,7 +10,7 @@ use p4rack_fabric::clio::board::{Config, Pool};
 use p4rack_fabric::clio::lib::{Change, Operation};
 use p4rack_hosts::clio::server::{At, Server as Board};
 use p4rack_hosts::clio::{Kv, KvShape, Session, Wanted};
-use p4rack_hosts::remote::Place;
+use p4rack_hosts::remote::Attachment;
 use p4rack_hosts::roce::Loss;
 use p4rack_netdev::link::VethEnd;
 use p4rack_netdev::packet::Options;
@@ -56,7 +56,7 @@ fn places() -> [At; 2] {
 }
 
 /// Operations of all kinds. Returns their results.
-fn mix(place: &Place, mut after_each: impl FnMut()) -> Vec<Vec<u8>> {
+fn mix(place: &Attachment, mut after_each: impl FnMut()) -> Vec<Vec<u8>> {
     let (server, mut results) = (place.memory.as_ref().unwrap(), Vec::new());
     let mut session = Session::open_as(server, Wanted::bytes(1 << 20), None, place.patience).unwrap();
     let start = session.range().0;

@@ -10,8 +10,8 @@ use p4rack_fabric::roce;
 use p4rack_hosts::region::{RegionConfig, RegionError, RemoteRegion};
 use p4rack_hosts::remote::tcp::Served;
 use p4rack_hosts::remote::{
-    self, Abilities, Delayed, Local, Operation, Outcome, Piece, Place, Remote, RemoteError, Shape, Status,
-    UnderWay, Written, open,
+    self, Abilities, Attachment, Delayed, Local, Operation, Outcome, Piece, Remote, RemoteError, Shape,
+    Status, UnderWay, Written, open,
 };
 use p4rack_hosts::roce::setup::Server;
 use p4rack_netdev::clock;
@@ -56,7 +56,7 @@ fn over_tcp(test: impl FnOnce([Box<dyn Remote>; 2])) {
         let _wakes = Wakes(&end);
         let open_one = |_| {
             let memory = Server { addr: addr.clone(), tls: None };
-            let place = Place::at("", Ipv4Addr::LOCALHOST, roce::Config::default(), memory);
+            let place = Attachment::at("", Ipv4Addr::LOCALHOST, roce::Config::default(), memory);
             open(Way::TCP, place, shape()).unwrap().0
         };
         test([0, 1].map(open_one));
@@ -291,7 +291,7 @@ fn a_lost_server_is_an_error_for_every_thread_and_for_good() {
     let addr = listener.local_addr().unwrap().to_string();
     let (served, end) = (Served::new(vec![0u8; REGION_BYTES as usize], false), Waker::new().unwrap());
     let front = TcpListener::bind("127.0.0.1:0").unwrap();
-    let place = Place::at(
+    let place = Attachment::at(
         "",
         Ipv4Addr::LOCALHOST,
         roce::Config::default(),

@@ -4,7 +4,7 @@
 
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::edm::host::compute;
-use p4rack_fabric::edm::host::memory::{Config, Node, Region, Rights};
+use p4rack_fabric::edm::host::memory::{Config, MemoryNode, Region, Rights};
 use p4rack_hosts::memory::{Client, ClientConfig, NodeAddress, PortConfig, Remote};
 use p4rack_hosts::region::{RegionConfig, RegionError, RemoteRegion};
 use p4rack_hosts::remote::Edm;
@@ -41,12 +41,12 @@ fn client_config() -> ClientConfig {
 }
 
 /// A memory node of zeros, by the number of its start.
-fn memory_node(start: u16) -> Node {
+fn memory_node(start: u16) -> MemoryNode {
     let rights = Rights { read: true, write: true };
     let region = Region { start: 0, bytes: vec![0; REGION_BYTES as usize], key: KEY, rights };
     // Sessions of a start are others than those of earlier ones.
     let config = Config { chunk_bytes: 512, first_session: 1_000 * start, ..Config::default() };
-    Node::new(config, vec![region]).unwrap()
+    MemoryNode::new(config, vec![region]).unwrap()
 }
 
 /// The switch and the memory node behind it: grants all, and starts the node again when `start` rises. Ends at `u16::MAX`.

@@ -12,7 +12,7 @@ use p4rack_fabric::roce;
 use p4rack_hosts::clio::{Wanted, attach};
 use p4rack_hosts::cowbird::rack::Pool;
 use p4rack_hosts::region::{RegionConfig, RegionError, RemoteRegion};
-use p4rack_hosts::remote::{Place, Remote, Shape, UnderWay, open};
+use p4rack_hosts::remote::{Attachment, Remote, Shape, UnderWay, open};
 use p4rack_hosts::roce::star::{FRAMES, Star};
 use p4rack_wire::Nanos;
 use std::io::Write;
@@ -91,7 +91,7 @@ fn a_pool_that_starts_again_loses_the_region() {
     let adapter = roce::Config { timeout: Nanos::from_millis(50), ..roce::Config::default() };
     let start = || Pool::start(Arc::clone(&star), &adapter, 2 * REGION_BYTES).unwrap();
     let client = |host| {
-        let place = Place::at(FRAMES, Star::ip(host), adapter.clone(), Pool::server());
+        let place = Attachment::at(FRAMES, Star::ip(host), adapter.clone(), Pool::server());
         star.host(host).run(|| open(Way::RDMA, place, shape())).unwrap().unwrap()
     };
     let pool = start();

@@ -12,7 +12,7 @@ use p4rack_fabric::remote::{Engine, Link, Service};
 use p4rack_fabric::roce;
 use p4rack_hosts::remote::setting::{Setting, Way};
 use p4rack_hosts::remote::tcp::Served;
-use p4rack_hosts::remote::{Place, Remote, Shape, UnderWay, open};
+use p4rack_hosts::remote::{Attachment, Remote, Shape, UnderWay, open};
 use p4rack_hosts::roce::setup::Server;
 use p4rack_netdev::NetNs;
 use p4rack_netdev::wait::Waker;
@@ -45,7 +45,7 @@ fn over_tcp(test: impl FnOnce(&mut dyn Remote)) {
         scope.spawn(move || served.serve(&listener, &ends).unwrap());
         let _wakes = Wakes(&end);
         let memory = Server { addr, tls: None };
-        let place = Place::at("", Ipv4Addr::LOCALHOST, roce::Config::default(), memory);
+        let place = Attachment::at("", Ipv4Addr::LOCALHOST, roce::Config::default(), memory);
         test(open(Way::TCP, place, shape()).unwrap().0.as_mut());
     });
 }
@@ -56,7 +56,7 @@ fn each_way_gathers_and_scatters() {
         let definition = way.definition();
         match (definition.service, definition.link) {
             (Service::None, _) => {
-                gathers_and_scatters(open(way, Place::here(), shape()).unwrap().0.as_mut(), 0);
+                gathers_and_scatters(open(way, Attachment::local(), shape()).unwrap().0.as_mut(), 0);
             }
             (Service::Bytes, _) => over_tcp(|remote| gathers_and_scatters(remote, 0)),
             (Service::Board, _) => board::with_board(REGION_BYTES, |place| {

@@ -9,7 +9,9 @@ use crate::network::Access;
 use crate::process::{self, own_binary};
 use crate::progress::Progress;
 use crate::running::Running;
-use crate::state::{KeptHost, KeptRack, KeptSwitch, Pid, Place, RUNTIME_OPTION, Runtime, SUPERVISE, SWITCH};
+use crate::state::{
+    KeptHost, KeptRack, KeptSwitch, NamespaceHolder, Pid, RUNTIME_OPTION, Runtime, SUPERVISE, SWITCH,
+};
 use crate::{sys, up};
 use p4rack_codegen::setting::Setting;
 use p4rack_codegen::{Arch, Rack, Scheme};
@@ -179,7 +181,7 @@ fn describe(running: &Running<'_>) -> Result<KeptRack, LabError> {
     let pid = |number: u32| Pid::of(number).map_err(LabError::system("reading a process's start time"));
     let mut hosts = Vec::new();
     for (host, agent) in running.rack.hosts.iter().zip(&running.agents) {
-        let place = Place::Process(pid(agent.pid())?);
+        let place = NamespaceHolder::Process(pid(agent.pid())?);
         hosts.push(KeptHost { name: host.name.clone(), ip: host.ip, place });
     }
     let mut switches = Vec::new();

@@ -73,7 +73,7 @@ fn start_time(stat: &str) -> Option<u64> {
 /// How to find the namespace of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum NamespaceHolder {
     /// A process lives there.
     Process(Pid),
     /// The supervisor holds it open by this descriptor.
@@ -88,7 +88,7 @@ pub struct KeptHost {
     /// Address that its applications use.
     pub ip: Ipv4Addr,
     /// Its namespace.
-    pub place: Place,
+    pub place: NamespaceHolder,
 }
 
 /// A switch of a kept rack or topology.
@@ -139,17 +139,18 @@ impl KeptRack {
         let alive = || self.switches.iter().find(|switch| switch.process.is_alive());
         let any = || alive().or_else(|| self.switches.first()).filter(|_| node == SWITCH);
         let switch = self.switches.iter().find(of_name).or_else(any);
-        let place = host.or(switch.map(|switch| Place::Process(switch.process))).ok_or_else(|| {
-            let hosts = self.hosts.iter().map(|host| host.name.as_str());
-            let names: Vec<_> =
-                hosts.chain(self.switches.iter().map(|switch| switch.name.as_str())).collect();
-            let message =
-                format!("{}: no host is called `{node}`; there are {}", self.name, names.join(", "));
-            LabError::NotThere(message)
-        })?;
+        let place =
+            host.or(switch.map(|switch| NamespaceHolder::Process(switch.process))).ok_or_else(|| {
+                let hosts = self.hosts.iter().map(|host| host.name.as_str());
+                let names: Vec<_> =
+                    hosts.chain(self.switches.iter().map(|switch| switch.name.as_str())).collect();
+                let message =
+                    format!("{}: no host is called `{node}`; there are {}", self.name, names.join(", "));
+                LabError::NotThere(message)
+            })?;
         let (ns, holder) = match place {
-            Place::Process(process) => (NetNs::of_process(process.pid), process),
-            Place::Descriptor(fd) => (NetNs::held_by(self.supervisor.pid, fd), self.supervisor),
+            NamespaceHolder::Process(process) => (NetNs::of_process(process.pid), process),
+            NamespaceHolder::Descriptor(fd) => (NetNs::held_by(self.supervisor.pid, fd), self.supervisor),
         };
         // The opened namespace is the node's if its holder still runs now.
         if !holder.is_alive() {

@@ -18,7 +18,7 @@ fn rack(name: &str, supervisor: Pid) -> KeptRack {
         hosts: vec![KeptHost {
             name: "h1".into(),
             ip: [10, 0, 0, 1].into(),
-            place: Place::Process(supervisor),
+            place: NamespaceHolder::Process(supervisor),
         }],
     }
 }

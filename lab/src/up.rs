@@ -15,7 +15,7 @@ use crate::store::servers;
 use crate::sys;
 use crate::tors;
 use crate::ways;
-use p4rack_codegen::rack::{Run, Store, Target, Workload};
+use p4rack_codegen::rack::{Run, StoreParameters, Target, Workload};
 use p4rack_codegen::{Arch, Rack, Scheme};
 use p4rack_fabric::remote::Link;
 use p4rack_netdev::netns::{self, Privilege};
@@ -91,10 +91,10 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
         };
         running.watched = tors::watched(workload);
         let result = match (&workload.store, run.way) {
-            (Some(Store { cache: Some(_), .. }), Some(way)) => {
+            (Some(StoreParameters { cache: Some(_), .. }), Some(way)) => {
                 cached::rack::run(&mut running, way, plan, &progress)?
             }
-            (Some(Store { log: Some(_), .. }), Some(way)) => {
+            (Some(StoreParameters { log: Some(_), .. }), Some(way)) => {
                 log_store::rack::run(&mut running, way, plan, None, &progress)?
             }
             (Some(store), _) => {
@@ -196,8 +196,12 @@ fn runs(rack: &Rack, asked: &[Run]) -> Result<Vec<Run>, LabError> {
         let workload = rack.workload.as_ref();
         let store = workload.and_then(|workload| Some((workload, workload.store.as_ref()?)));
         match (store, run.way) {
-            (Some((_, Store { cache: Some(_), .. })), Some(way)) => cached::rack::check(&during, way)?,
-            (Some((_, Store { log: Some(_), .. })), Some(way)) => log_store::rack::check(&during, way)?,
+            (Some((_, StoreParameters { cache: Some(_), .. })), Some(way)) => {
+                cached::rack::check(&during, way)?
+            }
+            (Some((_, StoreParameters { log: Some(_), .. })), Some(way)) => {
+                log_store::rack::check(&during, way)?
+            }
             (Some((workload, store)), Some(way)) => {
                 store::run::check(&during, way, store, workload.ends().0)?;
             }

@@ -11,7 +11,7 @@ use p4rack_codegen::{Arch, Rack, Scheme};
 use p4rack_fabric::hostile::cowbird::Attack;
 use p4rack_fabric::remote::{Engine, Service, Way};
 use p4rack_hosts::memory::Remote as EdmRemote;
-use p4rack_hosts::remote::{self, Opened, Place, Shape};
+use p4rack_hosts::remote::{self, Attachment, Opened, Shape};
 use p4rack_memory::POOL_PORT;
 use p4rack_wire::roce::Mtu;
 use std::net::Ipv4Addr;
@@ -219,8 +219,8 @@ pub struct End {
     pub arch: Arch,
     /// Name of the client's host.
     pub name: String,
-    /// Its place, but for a node of EDM.
-    pub place: Place,
+    /// Its attachment, except for a node of EDM.
+    pub attachment: Attachment,
 }
 
 impl End {
@@ -231,18 +231,18 @@ impl End {
 
     /// Opens it, for the memory of a server.
     pub(crate) fn open_at(self, rack: &Rack, server: &str, shape: Shape) -> Result<Opened, LabError> {
-        let mut place = self.place;
+        let mut attachment = self.attachment;
         if self.way.definition().service == Service::Board {
-            place.patience = p4rack_memory::patience(rack);
+            attachment.patience = p4rack_memory::patience(rack);
         }
         if self.way.definition().service == Service::Node {
             let rack = rack.on(self.arch).under(self.scheme);
             let rack = rack.map_err(|error| LabError::Unfit(error.to_string()))?;
             let remote = EdmRemote { node: p4rack_memory::memory_node(&rack, server)?, key: REGION_KEY };
             let own = &rack.hosts[usize::from(p4rack_memory::node(&rack, &self.name)?)];
-            place.node = Some((p4rack_memory::client(&rack, own, &place.interface)?, remote));
+            attachment.node = Some((p4rack_memory::client(&rack, own, &attachment.interface)?, remote));
         }
-        remote::open(self.way, place, shape)
+        remote::open(self.way, attachment, shape)
             .map_err(|error| LabError::measurement(format!("{} on {}", self.way, self.name), error))
     }
 }

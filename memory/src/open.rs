@@ -11,7 +11,9 @@ use p4rack_hosts::clio::Patience;
 use p4rack_hosts::memory::{EdmPortError, NotHere};
 use p4rack_hosts::paging::MappingError;
 use p4rack_hosts::region::RegionError;
-use p4rack_hosts::remote::{self, Granted, Held, Own, Place, Region, Remote, RemoteError, Shape, UnderWay};
+use p4rack_hosts::remote::{
+    self, Attachment, Granted, Held, Own, Region, Remote, RemoteError, Shape, UnderWay,
+};
 use p4rack_hosts::roce::setup::Server;
 use p4rack_hosts::roce::tls::ClientTls;
 use p4rack_wire::Nanos;
@@ -208,21 +210,21 @@ pub(crate) fn connect_extent(
         .into());
     };
     let memory = Server { addr: addr.to_owned(), tls: access.tls.clone() };
-    Ok(extent.open(place(rack, access, own, extent.way(), Some(memory))?)?)
+    Ok(extent.open(attachment(rack, access, own, extent.way(), Some(memory))?)?)
 }
 
 /// This end of a way, whose memory has this service.
-fn place(
+fn attachment(
     rack: &Rack,
     access: &Access<'_>,
     own: &Host,
     way: Way,
     memory: Option<Server>,
-) -> Result<Place, OpenError> {
+) -> Result<Attachment, OpenError> {
     let definition = way.definition();
     let icrc_verified = definition.engine != Some(Engine::Switch);
     let adapter = Config { icrc_verified, timeout: TIMEOUT, ..Config::default() };
-    let mut place = Place {
+    let mut attachment = Attachment {
         interface: String::new(),
         ip: own.ip,
         adapter,
@@ -237,9 +239,9 @@ fn place(
         // The memory is the program's own.
         Link::Kernel if definition.service == Service::None && access.interface.is_none() => {}
         Link::Kernel => routed(access, &described(own))?,
-        link => place.interface = at_all(rack, own).interface(link, access.interface)?,
+        link => attachment.interface = at_all(rack, own).interface(link, access.interface)?,
     }
-    Ok(place)
+    Ok(attachment)
 }
 
 /// Checks where a way runs that the kernel routes: an interface that is named has to be the host's. An address of the memory's
@@ -298,20 +300,20 @@ pub(crate) fn connect(rack: &Rack, access: &Access<'_>) -> Result<(Way, Box<dyn 
         }
     };
     let mut servers = servers.into_iter();
-    let mut place = place(rack, access, own, way, servers.next())?;
-    place.more_boards = servers.collect();
-    place.engines = access.engine.map(str::to_owned).map(server).into_iter().collect();
+    let mut attachment = attachment(rack, access, own, way, servers.next())?;
+    attachment.more_boards = servers.collect();
+    attachment.engines = access.engine.map(str::to_owned).map(server).into_iter().collect();
     if definition.service == Service::Node {
         let under = match rack.scheme().way() {
             Some(running) if running == way => rack.clone(),
             _ => rack.under(rack.by(way).scheme).map_err(|error| NoMemory(error.to_string()))?,
         };
         let remote = p4rack_hosts::memory::Remote { node: memory_node(&under, access.at)?, key: access.key };
-        place.node = Some((client(&under, own, &place.interface)?, remote));
+        attachment.node = Some((client(&under, own, &attachment.interface)?, remote));
     }
     let under_way = UnderWay::of(UNDER_WAY, LONGEST_BYTES);
     let shape = Shape { region_bytes: access.reserve_bytes, reads: under_way, writes: under_way };
-    let (remote, held) = remote::open(way, place, shape)?;
+    let (remote, held) = remote::open(way, attachment, shape)?;
     Ok((way, remote, held))
 }
 

@@ -99,6 +99,14 @@ pub struct Kv {
     scratch: Vec<u8>,
 }
 
+/// Result of a search.
+enum Search {
+    /// The key's block.
+    Block(Found),
+    /// The key has none; a new block's address belongs in this word.
+    Absent(u64),
+}
+
 /// A block of a key.
 struct Found {
     /// Where the block's address is stored: in a bucket, or in the block before.
@@ -173,14 +181,14 @@ impl Kv {
         self.start + FIXED + 8 * (hash % self.buckets)
     }
 
-    /// Looks for a key. At the end of its chain: where a new block's address belongs.
-    fn find(&self, view: &mut dyn View, key: &[u8]) -> Result<Result<Found, u64>, Status> {
+    /// Looks for a key.
+    fn find(&self, view: &mut dyn View, key: &[u8]) -> Result<Search, Status> {
         let first = self.bucket(key);
         let (mut link, mut known) = (first, [0; 255]);
         loop {
             let at = self.word(view, link)?;
             if at == 0 {
-                return Ok(Err(first));
+                return Ok(Search::Absent(first));
             }
             let mut head = [0; HEAD_BYTES as usize];
             view.read(self.space, at, &mut head)?;
@@ -189,7 +197,7 @@ impl Kv {
                 let known = &mut known[..key.len()];
                 view.read(self.space, at + HEAD_BYTES, known)?;
                 if known == key {
-                    return Ok(Ok(Found { link, at, block }));
+                    return Ok(Search::Block(Found { link, at, block }));
                 }
             }
             link = at;
@@ -317,13 +325,15 @@ impl Kv {
         let parsed = parse(call.function, call.arguments)?;
         let found = self.find(view, parsed.key)?;
         match (call.function, found) {
-            (CREATE, Ok(_)) => Err(Status::Exists),
-            (CREATE | PUT, Err(first)) => {
+            (CREATE, Search::Block(_)) => Err(Status::Exists),
+            (CREATE | PUT, Search::Absent(first)) => {
                 let place = Place { link: first, next: self.word(view, first)?, version: 1 };
                 self.put(view, call, &parsed, place).map(|_| ())
             }
-            (READ | UPDATE | DELETE | READ_VERSION | UPDATE_VERSION, Err(_)) => Err(Status::NotFound),
-            (READ | READ_VERSION, Ok(found)) => {
+            (READ | UPDATE | DELETE | READ_VERSION | UPDATE_VERSION, Search::Absent(_)) => {
+                Err(Status::NotFound)
+            }
+            (READ | READ_VERSION, Search::Block(found)) => {
                 if call.function == READ_VERSION {
                     results.extend_from_slice(&found.block.version.to_le_bytes());
                 }
@@ -332,7 +342,7 @@ impl Kv {
                 let value = found.at + HEAD_BYTES + u64::from(found.block.key_bytes);
                 view.read(self.space, value, &mut results[start..])
             }
-            (UPDATE | PUT | UPDATE_VERSION, Ok(found)) => {
+            (UPDATE | PUT | UPDATE_VERSION, Search::Block(found)) => {
                 let Block { next, version, class, .. } = found.block;
                 if parsed.version.is_some_and(|wanted| wanted != version) {
                     return Err(Status::NotFound);
@@ -343,7 +353,7 @@ impl Kv {
                 // The new block may be from the same list.
                 self.free(view, found.at, if taken.0 == list.0 { taken } else { list })
             }
-            (DELETE, Ok(found)) => {
+            (DELETE, Search::Block(found)) => {
                 let list = self.free_list(view, found.block.class.into())?;
                 self.set(view, found.link, found.block.next)?;
                 self.free(view, found.at, list)

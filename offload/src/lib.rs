@@ -21,7 +21,7 @@ pub mod wasm;
 pub use chase::{Chase, PointerChase};
 pub use kv::{KEY_BYTES_MAX, Kv, KvArguments, KvFunction, VALUE_BYTES_MAX, VERSION_BYTES, block_bytes};
 
-use p4rack_fabric::clio::board::{self, Board, Memory, Space, View};
+use p4rack_fabric::clio::board::{self, Board, PhysicalMemory, Space, View};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::Status;
 use std::cell::Cell;
@@ -153,29 +153,41 @@ impl Offloads {
     }
 
     /// Executes all calls that wait at a board.
-    pub fn serve<M: Memory, P: Copy + Send>(&mut self, board: &mut Board<M, P>, now: Nanos) {
+    pub fn serve<M: PhysicalMemory, P: Copy + Send>(&mut self, board: &mut Board<M, P>, now: Nanos) {
         while self.step(board, now) != Progress::Idle {}
     }
 
     /// Executes the next call that waits at a board, or a part of it. Calls that have not begun come first.
-    pub fn step<M: Memory, P: Copy + Send>(&mut self, board: &mut Board<M, P>, now: Nanos) -> Progress {
+    pub fn step<M: PhysicalMemory, P: Copy + Send>(
+        &mut self,
+        board: &mut Board<M, P>,
+        now: Nanos,
+    ) -> Progress {
         let call = board.poll_call();
         self.execute(board, call, now)
     }
 
     /// Executes the next call that has not begun, or a part of it.
-    pub fn begin<M: Memory, P: Copy + Send>(&mut self, board: &mut Board<M, P>, now: Nanos) -> Progress {
+    pub fn begin<M: PhysicalMemory, P: Copy + Send>(
+        &mut self,
+        board: &mut Board<M, P>,
+        now: Nanos,
+    ) -> Progress {
         let call = board.poll_new_call();
         self.execute(board, call, now)
     }
 
     /// Executes a part of the next call that was paused, although others may wait.
-    pub fn resume<M: Memory, P: Copy + Send>(&mut self, board: &mut Board<M, P>, now: Nanos) -> Progress {
+    pub fn resume<M: PhysicalMemory, P: Copy + Send>(
+        &mut self,
+        board: &mut Board<M, P>,
+        now: Nanos,
+    ) -> Progress {
         let call = board.poll_paused_call();
         self.execute(board, call, now)
     }
 
-    fn execute<M: Memory, P: Copy + Send>(
+    fn execute<M: PhysicalMemory, P: Copy + Send>(
         &mut self,
         board: &mut Board<M, P>,
         call: Option<board::Call<P>>,

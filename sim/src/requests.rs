@@ -8,7 +8,7 @@
 
 /// A request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum What<'a> {
+pub(crate) enum Transfer<'a> {
     /// Read this many bytes.
     Read(u32),
     /// Write these bytes.
@@ -24,7 +24,7 @@ pub(crate) struct Ask<'a> {
     pub tag: u64,
     /// The first byte in the node's part of the pool, a multiple of 64.
     pub address: u64,
-    pub what: What<'a>,
+    pub what: Transfer<'a>,
 }
 
 /// The end of a request.

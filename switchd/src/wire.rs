@@ -76,12 +76,12 @@ impl WireCounts {
 
 /// Frames on their way in one direction, in order.
 #[derive(Debug, Default)]
-struct Way {
+struct DelayLine {
     frames: VecDeque<(Nanos, Vec<u8>)>,
     bytes: usize,
 }
 
-impl Way {
+impl DelayLine {
     fn due(&self) -> Option<Nanos> {
         self.frames.front().map(|(due, _)| *due)
     }
@@ -96,8 +96,8 @@ impl Way {
 #[derive(Debug)]
 struct Wire {
     spec: WireSpec,
-    arriving: Way,
-    departing: Way,
+    arriving: DelayLine,
+    departing: DelayLine,
 }
 
 /// The links of a switch that have delay or loss.
@@ -115,8 +115,11 @@ impl Wires {
     /// Links as described; those without delay and loss are none.
     pub fn new(specs: &[WireSpec], seed: u64) -> Wires {
         let specs = specs.iter().filter(|spec| spec.delay > Nanos::ZERO || spec.loss_ppm > 0);
-        let wire =
-            |spec: &WireSpec| Wire { spec: *spec, arriving: Way::default(), departing: Way::default() };
+        let wire = |spec: &WireSpec| Wire {
+            spec: *spec,
+            arriving: DelayLine::default(),
+            departing: DelayLine::default(),
+        };
         let wires: Vec<Wire> = specs.map(wire).collect();
         let mut position = if wires.is_empty() { Vec::new() } else { vec![None; PORTS] };
         for (at, wire) in wires.iter().enumerate() {
@@ -160,23 +163,23 @@ impl Wires {
         true
     }
 
-    fn enter(&mut self, at: usize, now: Nanos, frame: Vec<u8>, way: impl Fn(&mut Wire) -> &mut Way) {
+    fn enter(&mut self, at: usize, now: Nanos, frame: Vec<u8>, line: impl Fn(&mut Wire) -> &mut DelayLine) {
         let counts = &self.counts.ports[at];
         let wire = &mut self.wires[at];
         let (delay, loss_ppm) = (wire.spec.delay, u64::from(wire.spec.loss_ppm));
-        let way = way(wire);
+        let line = line(wire);
         if loss_ppm > 0 && self.random.next() % MILLION < loss_ppm {
             counts.lost.fetch_add(1, Ordering::Relaxed);
             return self.recycle(frame);
         }
-        if way.bytes + frame.len() > LIMIT_BYTES || way.frames.len() >= LIMIT_FRAMES {
+        if line.bytes + frame.len() > LIMIT_BYTES || line.frames.len() >= LIMIT_FRAMES {
             counts.full.fetch_add(1, Ordering::Relaxed);
             return self.recycle(frame);
         }
-        way.bytes += frame.len();
+        line.bytes += frame.len();
         // Frames stay in order even if the kernel's times of arrival don't.
-        let due = now.saturating_add(delay).max(way.frames.back().map_or(Nanos::ZERO, |(due, _)| *due));
-        way.frames.push_back((due, frame));
+        let due = now.saturating_add(delay).max(line.frames.back().map_or(Nanos::ZERO, |(due, _)| *due));
+        line.frames.push_back((due, frame));
     }
 
     /// The next frame that arrives at the switch, the earliest of all links': its port, when it is due, its bytes.

@@ -1,7 +1,7 @@
 //! Actions: primitives with jumps, as nested statements.
 
 use super::structure::{self, Leave};
-use super::{Node, Reader, Result};
+use super::{Cursor, Reader, Result};
 use crate::graph::{Block, BlockId, End, Graph};
 use num_traits::ToPrimitive;
 use p4rack_p4::ir::{Action, ActionId, ActionParam, Named, Stmt, Ty};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 impl<'j> Reader<'j> {
     /// The action with an id, for tables with this direct meter.
-    pub(super) fn action(&mut self, id: &Node<'j>, meter: Option<&Node<'j>>) -> Result<ActionId> {
+    pub(super) fn action(&mut self, id: &Cursor<'j>, meter: Option<&Cursor<'j>>) -> Result<ActionId> {
         let number = id.number()?;
         let instance = match meter {
             Some(meter) => self.instances.get(meter.text()?).copied(),
@@ -30,7 +30,7 @@ impl<'j> Reader<'j> {
         Ok(built)
     }
 
-    pub(super) fn action_node(&self, id: &Node<'_>) -> Result<Node<'j>> {
+    pub(super) fn action_node(&self, id: &Cursor<'_>) -> Result<Cursor<'j>> {
         match self.actions.get(&id.number()?) {
             Some(node) => Ok(node.clone()),
             None => id.wrong(format!("there is no action with the id {}", id.number()?)),
@@ -38,7 +38,7 @@ impl<'j> Reader<'j> {
     }
 
     /// Parameters and statements of an action.
-    pub(super) fn action_body(&mut self, node: &Node<'j>) -> Result<(Vec<ActionParam>, Vec<Stmt>)> {
+    pub(super) fn action_body(&mut self, node: &Cursor<'j>) -> Result<(Vec<ActionParam>, Vec<Stmt>)> {
         let name = node.text_of("name")?;
         let mut params = Vec::new();
         for data in node.list_of("runtime_data")? {
@@ -54,7 +54,7 @@ impl<'j> Reader<'j> {
         Ok((params, body?))
     }
 
-    fn primitives(&mut self, nodes: &[Node<'j>]) -> Result<Vec<Stmt>> {
+    fn primitives(&mut self, nodes: &[Cursor<'j>]) -> Result<Vec<Stmt>> {
         let mut jumps = BTreeMap::new();
         for (at, node) in nodes.iter().enumerate() {
             if let Some(jump) = self.jump(node, nodes.len())? {
@@ -75,7 +75,7 @@ impl<'j> Reader<'j> {
     }
 
     /// Where a jump leads.
-    fn jump(&self, node: &Node<'j>, count: usize) -> Result<Option<usize>> {
+    fn jump(&self, node: &Cursor<'j>, count: usize) -> Result<Option<usize>> {
         let position = match node.text_of("op")? {
             "_jump" => 0,
             "_jump_if_zero" => 1,
@@ -89,7 +89,7 @@ impl<'j> Reader<'j> {
     }
 
     /// A block for each stretch of primitives without jumps.
-    fn jumping(&mut self, nodes: &[Node<'j>], jumps: &BTreeMap<usize, usize>) -> Result<Graph> {
+    fn jumping(&mut self, nodes: &[Cursor<'j>], jumps: &BTreeMap<usize, usize>) -> Result<Graph> {
         let behind = jumps.keys().map(|at| at + 1);
         let mut starts: Vec<usize> = [0].into_iter().chain(jumps.values().copied()).chain(behind).collect();
         starts.sort_unstable();

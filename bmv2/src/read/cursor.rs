@@ -16,14 +16,14 @@ pub(super) type Result<T> = std::result::Result<T, Wrong>;
 
 /// A value with its path.
 #[derive(Clone, Debug)]
-pub(super) struct Node<'j> {
+pub(super) struct Cursor<'j> {
     value: &'j Value,
     path: String,
 }
 
-impl<'j> Node<'j> {
-    pub fn root(value: &'j Value) -> Node<'j> {
-        Node { value, path: String::new() }
+impl<'j> Cursor<'j> {
+    pub fn root(value: &'j Value) -> Cursor<'j> {
+        Cursor { value, path: String::new() }
     }
 
     /// An error at this value.
@@ -33,14 +33,14 @@ impl<'j> Node<'j> {
     }
 
     /// A member that may be missing or null.
-    pub fn find(&self, key: &str) -> Option<Node<'j>> {
+    pub fn find(&self, key: &str) -> Option<Cursor<'j>> {
         let value = self.value.get(key).filter(|value| !value.is_null())?;
         let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
-        Some(Node { value, path })
+        Some(Cursor { value, path })
     }
 
     /// A member.
-    pub fn get(&self, key: &str) -> Result<Node<'j>> {
+    pub fn get(&self, key: &str) -> Result<Cursor<'j>> {
         match self.find(key) {
             Some(node) => Ok(node),
             None => self.wrong(format!("`{key}` is missing")),
@@ -48,22 +48,22 @@ impl<'j> Node<'j> {
     }
 
     /// The element at a position.
-    pub fn at(&self, index: usize) -> Result<Node<'j>> {
+    pub fn at(&self, index: usize) -> Result<Cursor<'j>> {
         match self.value.get(index) {
-            Some(value) => Ok(Node { value, path: format!("{}[{index}]", self.path) }),
+            Some(value) => Ok(Cursor { value, path: format!("{}[{index}]", self.path) }),
             None => self.wrong(format!("element {index} is missing")),
         }
     }
 
     /// All elements of an array.
-    pub fn list(&self) -> Result<Vec<Node<'j>>> {
+    pub fn list(&self) -> Result<Vec<Cursor<'j>>> {
         let Value::Array(values) = self.value else { return self.wrong("expected an array") };
-        let node = |(at, value)| Node { value, path: format!("{}[{at}]", self.path) };
+        let node = |(at, value)| Cursor { value, path: format!("{}[{at}]", self.path) };
         Ok(values.iter().enumerate().map(node).collect())
     }
 
     /// All elements of a member, none if it is missing.
-    pub fn list_of(&self, key: &str) -> Result<Vec<Node<'j>>> {
+    pub fn list_of(&self, key: &str) -> Result<Vec<Cursor<'j>>> {
         self.find(key).map_or(Ok(Vec::new()), |node| node.list())
     }
 

@@ -3,7 +3,7 @@
 //! holds whatever it can be.
 
 use super::operation::{Operation, bare};
-use super::{Node, Reader, Result};
+use super::{Cursor, Reader, Result};
 use num_bigint::{BigInt, BigUint, Sign};
 use num_traits::{One, ToPrimitive, Zero};
 use p4rack_p4::ir::{BinOp, Expr, HeaderRef, Ty, UnOp, VarId};
@@ -59,7 +59,7 @@ fn arithmetic(op: &str) -> Option<BinOp> {
 }
 
 impl<'j> Reader<'j> {
-    pub(super) fn operation(&self, node: &Node<'j>) -> Result<Option<Operation<'j>>> {
+    pub(super) fn operation(&self, node: &Cursor<'j>) -> Result<Option<Operation<'j>>> {
         if node.text_of("type")? != "expression" {
             return Ok(None);
         }
@@ -69,7 +69,7 @@ impl<'j> Reader<'j> {
     }
 
     /// Counts nodes of expressions before they are made.
-    pub(super) fn count(&mut self, node: &Node<'_>, nodes: usize) -> Result<()> {
+    pub(super) fn count(&mut self, node: &Cursor<'_>, nodes: usize) -> Result<()> {
         self.nodes += nodes;
         if self.nodes > NODES_MAX {
             return node.wrong(format!("the expressions up to here have more than {NODES_MAX} parts"));
@@ -78,7 +78,7 @@ impl<'j> Reader<'j> {
     }
 
     /// A value of a type: that of the place where it is stored.
-    pub(super) fn value(&mut self, node: &Node<'j>, ty: Ty) -> Result<Expr> {
+    pub(super) fn value(&mut self, node: &Cursor<'j>, ty: Ty) -> Result<Expr> {
         match ty {
             Ty::Bit(width) => self.low(node, width),
             Ty::Int(width) => Ok(cast(self.low(node, width)?, Ty::Bit(width), ty)),
@@ -93,13 +93,13 @@ impl<'j> Reader<'j> {
     }
 
     /// The low bits of a number, as an unsigned one.
-    pub(super) fn low(&mut self, node: &Node<'j>, width: u32) -> Result<Expr> {
+    pub(super) fn low(&mut self, node: &Cursor<'j>, width: u32) -> Result<Expr> {
         let node = bare(node.clone())?;
         self.count(&node, 1)?;
         self.low_of(&node, width)
     }
 
-    fn low_of(&mut self, node: &Node<'j>, width: u32) -> Result<Expr> {
+    fn low_of(&mut self, node: &Cursor<'j>, width: u32) -> Result<Expr> {
         let ty = Ty::Bit(width);
         if node.text_of("type")? == "hexstr" {
             return Ok(constant(modulo(&node.get("value")?.hex()?, width), ty));
@@ -167,7 +167,7 @@ impl<'j> Reader<'j> {
     }
 
     /// How far a number is shifted.
-    fn amount(&mut self, node: &Node<'j>) -> Result<Expr> {
+    fn amount(&mut self, node: &Cursor<'j>) -> Result<Expr> {
         let (value, ty) = self.exact(node)?;
         match ty {
             Ty::Bit(_) => Ok(value),
@@ -177,7 +177,7 @@ impl<'j> Reader<'j> {
     }
 
     /// A number in a type that holds it.
-    pub(super) fn exact(&mut self, node: &Node<'j>) -> Result<(Expr, Ty)> {
+    pub(super) fn exact(&mut self, node: &Cursor<'j>) -> Result<(Expr, Ty)> {
         let node = bare(node.clone())?;
         self.count(&node, 1)?;
         let (value, ty) = self.exact_of(&node)?;
@@ -187,7 +187,7 @@ impl<'j> Reader<'j> {
         Ok((value, ty))
     }
 
-    fn exact_of(&mut self, node: &Node<'j>) -> Result<(Expr, Ty)> {
+    fn exact_of(&mut self, node: &Cursor<'j>) -> Result<(Expr, Ty)> {
         if let Some(operation) = self.operation(node)? {
             return self.exact_operation(node, &operation);
         }
@@ -235,7 +235,7 @@ impl<'j> Reader<'j> {
         }
     }
 
-    fn exact_operation(&mut self, node: &Node<'j>, operation: &Operation<'j>) -> Result<(Expr, Ty)> {
+    fn exact_operation(&mut self, node: &Cursor<'j>, operation: &Operation<'j>) -> Result<(Expr, Ty)> {
         match operation.op {
             "&" => {
                 let known = ["right", "left"].into_iter().find_map(|side| operation.known(side));
@@ -340,7 +340,7 @@ impl<'j> Reader<'j> {
     }
 
     /// Two numbers in one type that holds both.
-    pub(super) fn same(&mut self, left: &Node<'j>, right: &Node<'j>) -> Result<(Expr, Expr, Ty)> {
+    pub(super) fn same(&mut self, left: &Cursor<'j>, right: &Cursor<'j>) -> Result<(Expr, Expr, Ty)> {
         let (a, a_ty) = self.exact(left)?;
         let (b, b_ty) = self.exact(right)?;
         let ty = match (a_ty, b_ty) {

@@ -2,13 +2,13 @@
 
 use super::expr::cast;
 use super::operation::bare;
-use super::{Node, Reader, Result};
+use super::{Cursor, Reader, Result};
 use num_traits::{One, ToPrimitive};
 use p4rack_p4::ir::{BinOp, Expr, HeaderRef, StackId, Ty};
 
 impl<'j> Reader<'j> {
     /// A header.
-    pub(super) fn header_ref(&mut self, node: &Node<'j>) -> Result<HeaderRef> {
+    pub(super) fn header_ref(&mut self, node: &Cursor<'j>) -> Result<HeaderRef> {
         let node = bare(node.clone())?;
         if let Some(operation) = self.operation(&node)? {
             match operation.op {
@@ -48,7 +48,7 @@ impl<'j> Reader<'j> {
         }
     }
 
-    fn element(&mut self, stack: StackId, index: &Node<'j>) -> Result<HeaderRef> {
+    fn element(&mut self, stack: StackId, index: &Cursor<'j>) -> Result<HeaderRef> {
         let (value, ty) = self.exact(index)?;
         let elements = &self.program.stacks[stack.0 as usize].elements;
         if let Expr::Const { value, .. } = &value {
@@ -88,7 +88,7 @@ impl<'j> Reader<'j> {
     }
 
     /// Position of a field in the headers of a stack.
-    pub(super) fn field_of(&self, stack: StackId, name: &Node<'_>) -> Result<u32> {
+    pub(super) fn field_of(&self, stack: StackId, name: &Cursor<'_>) -> Result<u32> {
         let any = self.program.stacks[stack.0 as usize].elements[0].0 as usize;
         let text = name.text()?;
         match self.program.headers[any].fields.iter().position(|field| field.name == text) {
@@ -98,7 +98,7 @@ impl<'j> Reader<'j> {
     }
 
     /// The stack of a member of a stack of unions.
-    pub(super) fn union_member(&self, stack: &Node<'_>, member: &Node<'_>) -> Result<StackId> {
+    pub(super) fn union_member(&self, stack: &Cursor<'_>, member: &Cursor<'_>) -> Result<StackId> {
         let Some(members) = self.union_stacks.get(stack.text()?) else {
             return stack.wrong(format!("there is no stack of unions `{}`", stack.text()?));
         };

@@ -1,6 +1,6 @@
 //! Header types and instances, stacks, unions, intrinsic fields.
 
-use super::{Node, Reader, Result};
+use super::{Cursor, Reader, Result};
 use crate::names::{FIELDS, PADDING, SCALARS, STANDARD, VALID};
 use p4rack_p4::ir::{Header, HeaderField, HeaderId, IntrinsicVar, Stack, StackId, Ty, VarId};
 use std::collections::HashMap;
@@ -59,7 +59,7 @@ impl<'j> Reader<'j> {
         StackId(self.program.stacks.len() as u32 - 1)
     }
 
-    fn header_by_id(&self, node: &Node<'_>) -> Result<HeaderId> {
+    fn header_by_id(&self, node: &Cursor<'_>) -> Result<HeaderId> {
         match self.header_ids.get(&node.number()?) {
             Some(id) => Ok(*id),
             None => node.wrong(format!("there is no header with the id {}", node.number()?)),
@@ -178,7 +178,7 @@ impl<'j> Reader<'j> {
     }
 
     /// The variable that a pair of instance and field names.
-    pub(super) fn field_var(&self, node: &Node<'_>) -> Result<VarId> {
+    pub(super) fn field_var(&self, node: &Cursor<'_>) -> Result<VarId> {
         let (instance, field) = (node.at(0)?.text()?, node.at(1)?.text()?);
         match self.fields.get(&(instance.to_owned(), field.to_owned())) {
             Some(var) => Ok(*var),
@@ -187,7 +187,7 @@ impl<'j> Reader<'j> {
     }
 
     /// The header with a name.
-    pub(super) fn header_named(&self, node: &Node<'_>) -> Result<HeaderId> {
+    pub(super) fn header_named(&self, node: &Cursor<'_>) -> Result<HeaderId> {
         match self.headers.get(node.text()?) {
             Some(id) => Ok(*id),
             None => node.wrong(format!("there is no header `{}`", node.text()?)),
@@ -195,7 +195,7 @@ impl<'j> Reader<'j> {
     }
 
     /// The stack with a name.
-    pub(super) fn stack_named(&self, node: &Node<'_>) -> Result<StackId> {
+    pub(super) fn stack_named(&self, node: &Cursor<'_>) -> Result<StackId> {
         match self.stacks.get(node.text()?) {
             Some(id) => Ok(*id),
             None => node.wrong(format!("there is no header stack `{}`", node.text()?)),
@@ -204,7 +204,7 @@ impl<'j> Reader<'j> {
 }
 
 /// Names and types of a header type's fields.
-fn fields<'j>(ty: &Node<'j>) -> Result<Vec<(&'j str, Ty)>> {
+fn fields<'j>(ty: &Cursor<'j>) -> Result<Vec<(&'j str, Ty)>> {
     let mut fields = Vec::new();
     let mut bits = 0;
     let mut variable = None;

@@ -22,7 +22,7 @@ mod structure;
 mod table;
 mod truth;
 
-use cursor::{Node, Result};
+use cursor::{Cursor, Result};
 use p4rack_p4::ast::Span;
 use p4rack_p4::ir::{
     ActionId, Block, Body, Expr, HashAlgorithm, HeaderId, InstanceId, Program, Role, Rules, StackId, TableId,
@@ -69,7 +69,7 @@ pub fn read(text: &str, name: &str, info: Option<&P4Info>) -> std::result::Resul
     if let Some(info) = info {
         given::check(info).map_err(|what| format!("{name}: {what}"))?;
     }
-    let root = Node::root(&json);
+    let root = Cursor::root(&json);
     let mut reader = Reader::new(root, name, info);
     reader.program().map_err(|wrong| format!("{name}: {wrong}"))?;
     let (mut p4info, ids) = p4info::generate(&reader.program);
@@ -92,7 +92,7 @@ struct Calculation {
 }
 
 struct Reader<'j> {
-    root: Node<'j>,
+    root: Cursor<'j>,
     info: Option<&'j P4Info>,
     program: Program,
     /// Variables of fields, by instance and name.
@@ -111,13 +111,13 @@ struct Reader<'j> {
     /// Digests and their data, by the id of the list.
     learn_lists: HashMap<u64, (u32, Vec<(Expr, Ty)>)>,
     /// Actions of the file, by id, and their ids by name.
-    actions: HashMap<u64, Node<'j>>,
-    action_ids: HashMap<&'j str, Node<'j>>,
+    actions: HashMap<u64, Cursor<'j>>,
+    action_ids: HashMap<&'j str, Cursor<'j>>,
     /// Names of direct counters, by the tables to which they are bound.
     direct_counters: HashMap<&'j str, &'j str>,
     /// Meters and action profiles, by name.
-    meters: HashMap<&'j str, Node<'j>>,
-    profiles: HashMap<&'j str, Node<'j>>,
+    meters: HashMap<&'j str, Cursor<'j>>,
+    profiles: HashMap<&'j str, Cursor<'j>>,
     /// Actions of the program, by id and by the direct meter of the table.
     built: HashMap<(u64, Option<InstanceId>), ActionId>,
     tables: HashMap<String, TableId>,
@@ -136,7 +136,7 @@ struct Reader<'j> {
 const MAJOR: u64 = 2;
 
 impl<'j> Reader<'j> {
-    fn new(root: Node<'j>, name: &str, info: Option<&'j P4Info>) -> Reader<'j> {
+    fn new(root: Cursor<'j>, name: &str, info: Option<&'j P4Info>) -> Reader<'j> {
         let stem = Path::new(name).file_stem().map(|stem| stem.to_string_lossy().into_owned());
         Reader {
             root,
@@ -254,7 +254,7 @@ const CORE_ERRORS: [&str; 7] = [
 const AGAIN: &str = "compile the program for v1model, with p4c-bm2-ss or `p4rack compat p4c`";
 
 /// Refuses files of other versions and for other targets.
-fn check(root: &Node<'_>) -> Result<()> {
+fn check(root: &Cursor<'_>) -> Result<()> {
     let is_bmv2 = root.find("header_types").is_some() && root.find("pipelines").is_some();
     if !is_bmv2 {
         return root.wrong(

@@ -1,6 +1,6 @@
 //! Extern objects, calculations, lists, value sets.
 
-use super::{Calculation, Node, Reader, Result};
+use super::{Calculation, Cursor, Reader, Result};
 use crate::names::ALGORITHMS;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{
@@ -90,11 +90,11 @@ impl<'j> Reader<'j> {
         Ok(())
     }
 
-    fn add(&mut self, node: &Node<'_>, kind: InstanceKind) -> Result<()> {
+    fn add(&mut self, node: &Cursor<'_>, kind: InstanceKind) -> Result<()> {
         self.add_named(node, node.text_of("name")?, kind)
     }
 
-    fn add_named(&mut self, node: &Node<'_>, name: &str, kind: InstanceKind) -> Result<()> {
+    fn add_named(&mut self, node: &Cursor<'_>, name: &str, kind: InstanceKind) -> Result<()> {
         self.program.instances.push(Instance { named: named(name), kind });
         let id = InstanceId(self.program.instances.len() as u32 - 1);
         if self.instances.insert(name.to_owned(), id).is_some() {
@@ -204,7 +204,7 @@ impl<'j> Reader<'j> {
     }
 
     /// The object that an argument names.
-    pub(super) fn object(&self, node: &Node<'_>) -> Result<InstanceId> {
+    pub(super) fn object(&self, node: &Cursor<'_>) -> Result<InstanceId> {
         let name = node.get("value")?;
         match self.instances.get(name.text()?) {
             Some(id) => Ok(*id),
@@ -213,7 +213,7 @@ impl<'j> Reader<'j> {
     }
 }
 
-fn selector_kind(size: u64, node: &Node<'_>) -> Result<InstanceKind> {
+fn selector_kind(size: u64, node: &Cursor<'_>) -> Result<InstanceKind> {
     Ok(InstanceKind::ActionSelector {
         size,
         algorithm: algorithm(&node.get("algo")?)?,
@@ -224,7 +224,7 @@ fn selector_kind(size: u64, node: &Node<'_>) -> Result<InstanceKind> {
     })
 }
 
-fn algorithm(node: &Node<'_>) -> Result<HashAlgorithm> {
+fn algorithm(node: &Cursor<'_>) -> Result<HashAlgorithm> {
     let name = node.text()?;
     match ALGORITHMS.iter().find(|(_, known)| *known == name) {
         Some((algorithm, _)) => Ok(*algorithm),

@@ -1,6 +1,6 @@
 //! Operations of expressions, with their operands.
 
-use super::{Node, Result};
+use super::{Cursor, Result};
 use num_bigint::BigInt;
 use p4rack_p4::ir::BinOp;
 
@@ -18,16 +18,16 @@ pub(super) fn comparison(op: &str) -> Option<BinOp> {
 
 /// An operation with its operands.
 pub(super) struct Operation<'j> {
-    pub node: Node<'j>,
+    pub node: Cursor<'j>,
     pub op: &'j str,
 }
 
 impl<'j> Operation<'j> {
-    pub fn right(&self) -> Result<Node<'j>> {
+    pub fn right(&self) -> Result<Cursor<'j>> {
         self.node.get("right")
     }
 
-    pub fn left(&self) -> Result<Node<'j>> {
+    pub fn left(&self) -> Result<Cursor<'j>> {
         self.node.get("left")
     }
 
@@ -39,7 +39,7 @@ impl<'j> Operation<'j> {
 }
 
 /// Takes off the wrapping of an expression that is only another one.
-pub(super) fn bare(node: Node<'_>) -> Result<Node<'_>> {
+pub(super) fn bare(node: Cursor<'_>) -> Result<Cursor<'_>> {
     let mut node = node;
     while node.text_of("type")? == "expression" {
         let value = node.get("value")?;

@@ -2,7 +2,7 @@
 
 use super::expr::{cast, constant};
 use super::objects::named;
-use super::{NOWHERE, Node, Reader, Result};
+use super::{Cursor, NOWHERE, Reader, Result};
 use num_bigint::BigUint;
 use num_traits::Zero;
 use p4rack_p4::ir::{
@@ -54,7 +54,7 @@ impl<'j> Reader<'j> {
         Ok(Parser { states: read })
     }
 
-    fn parser_operation(&mut self, node: &Node<'j>, out: &mut Vec<Stmt>) -> Result<()> {
+    fn parser_operation(&mut self, node: &Cursor<'j>, out: &mut Vec<Stmt>) -> Result<()> {
         let args = node.get("parameters")?;
         match node.text_of("op")? {
             op @ ("extract" | "extract_VL") => {
@@ -104,14 +104,14 @@ impl<'j> Reader<'j> {
     }
 
     /// Headers whose length is an expression of their own fields were P4_14's.
-    fn old_length(&self, node: &Node<'_>) -> Result<()> {
+    fn old_length(&self, node: &Cursor<'_>) -> Result<()> {
         node.wrong(
             "a header whose type says how long its variable field is (`length_exp`), as in programs in P4_14; translate \
              the program with p4c's `p4test --std p4-14 OLD.p4 --pp NEW.p4`",
         )
     }
 
-    fn extracted(&self, node: &Node<'j>) -> Result<HeaderRef> {
+    fn extracted(&self, node: &Cursor<'j>) -> Result<HeaderRef> {
         let value = node.get("value")?;
         match node.text_of("type")? {
             "regular" => Ok(HeaderRef::Fixed(self.header_named(&value)?)),
@@ -121,7 +121,7 @@ impl<'j> Reader<'j> {
         }
     }
 
-    fn next(&mut self, state: &Node<'j>, names: &HashMap<&str, StateId>) -> Result<Next> {
+    fn next(&mut self, state: &Cursor<'j>, names: &HashMap<&str, StateId>) -> Result<Next> {
         let mut keys = Vec::new();
         for key in state.list_of("transition_key")? {
             self.count(&key, 1)?;
@@ -133,7 +133,7 @@ impl<'j> Reader<'j> {
             let plain = Ty::Bit(ty.width());
             keys.push((cast(value, ty, plain), plain));
         }
-        let target = |transition: &Node<'_>| -> Result<NextState> {
+        let target = |transition: &Cursor<'_>| -> Result<NextState> {
             let Some(next) = transition.find("next_state") else { return Ok(NextState::Accept) };
             match names.get(next.text()?) {
                 Some(state) => Ok(NextState::State(*state)),
@@ -204,7 +204,7 @@ impl<'j> Reader<'j> {
 }
 
 /// Bits ahead of the parser's position.
-fn look(node: &Node<'_>) -> Result<(Expr, Ty)> {
+fn look(node: &Cursor<'_>) -> Result<(Expr, Ty)> {
     let value = node.get("value")?;
     let (offset, width) = (value.at(0)?.within(0, 1 << 16)? as u32, value.at(1)?.within(1, LOOK_MAX)? as u32);
     let ty = Ty::Bit(width);
@@ -212,7 +212,7 @@ fn look(node: &Node<'_>) -> Result<(Expr, Ty)> {
 }
 
 /// The matchers of a transition: its value has each key in whole bytes.
-fn matchers(node: &Node<'_>, keys: &[(Expr, Ty)]) -> Result<Vec<Matcher>> {
+fn matchers(node: &Cursor<'_>, keys: &[(Expr, Ty)]) -> Result<Vec<Matcher>> {
     let bytes: u32 = keys.iter().map(|(_, ty)| ty.width().div_ceil(8)).sum();
     let value_node = node.get("value")?;
     let mut value = value_node.natural()?;

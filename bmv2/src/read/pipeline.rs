@@ -1,7 +1,7 @@
 //! Pipelines: tables, conditionals and calls of actions, with what follows each.
 
 use super::structure::{self, Leave};
-use super::{NOWHERE, Node, Reader, Result};
+use super::{Cursor, NOWHERE, Reader, Result};
 use crate::graph::{After, Block, BlockId, End, Graph};
 use crate::names::HIDDEN_TABLE;
 use p4rack_p4::ir::{Expr, LValue, Stmt};
@@ -24,7 +24,7 @@ impl<'j> Reader<'j> {
             }
         }
         let Some(pipeline) = found else { return Ok(Vec::new()) };
-        let mut nodes: Vec<(&str, Node<'j>)> = Vec::new();
+        let mut nodes: Vec<(&str, Cursor<'j>)> = Vec::new();
         for kind in ["tables", "conditionals", "action_calls"] {
             for node in pipeline.list_of(kind)? {
                 nodes.push((kind, node));
@@ -63,7 +63,7 @@ impl<'j> Reader<'j> {
         structure::nested(Graph { blocks, entry }, Leave::Control, self).or_else(|what| pipeline.wrong(what))
     }
 
-    fn table_block(&mut self, node: &Node<'j>, names: &Names<'j>) -> Result<Block> {
+    fn table_block(&mut self, node: &Cursor<'j>, names: &Names<'j>) -> Result<Block> {
         let Some(table) = self.tables.get(node.text_of("name")?).copied() else {
             // The control plane doesn't see it: it only calls its default action.
             let entry = node.get("default_entry")?;
@@ -79,7 +79,7 @@ impl<'j> Reader<'j> {
     }
 
     /// What follows a table.
-    fn after(&mut self, node: &Node<'j>, names: &Names<'j>) -> Result<After> {
+    fn after(&mut self, node: &Cursor<'j>, names: &Names<'j>) -> Result<After> {
         let base = target(node.find("base_default_next"), names)?;
         let Some(next) = node.find("next_tables") else { return Ok(After::Always(base)) };
         let keys = next.keys()?;
@@ -105,7 +105,7 @@ impl<'j> Reader<'j> {
     }
 
     /// Names of a table's actions, in order.
-    fn action_names(&self, node: &Node<'j>) -> Result<Vec<String>> {
+    fn action_names(&self, node: &Cursor<'j>) -> Result<Vec<String>> {
         let mut names = Vec::new();
         match node.find("action_ids") {
             Some(ids) => {
@@ -123,7 +123,7 @@ impl<'j> Reader<'j> {
     }
 
     /// The statements of an action with constant arguments.
-    fn called(&mut self, action: &Node<'j>, data: &[Node<'j>]) -> Result<Vec<Stmt>> {
+    fn called(&mut self, action: &Cursor<'j>, data: &[Cursor<'j>]) -> Result<Vec<Stmt>> {
         let (params, body) = self.action_body(action)?;
         if params.len() != data.len() {
             return action.wrong(format!("the action has {} parameters, not {}", params.len(), data.len()));
@@ -140,7 +140,7 @@ impl<'j> Reader<'j> {
 }
 
 /// The block of the node that comes next.
-fn target(node: Option<Node<'_>>, names: &Names<'_>) -> Result<BlockId> {
+fn target(node: Option<Cursor<'_>>, names: &Names<'_>) -> Result<BlockId> {
     let Some(node) = node else { return Ok(END) };
     match names.get(node.text()?) {
         Some(block) => Ok(*block),
@@ -149,7 +149,7 @@ fn target(node: Option<Node<'_>>, names: &Names<'_>) -> Result<BlockId> {
 }
 
 /// Whether a table only stands for a call of an action: a compiler made it.
-pub(super) fn is_hidden(node: &Node<'_>) -> Result<bool> {
+pub(super) fn is_hidden(node: &Cursor<'_>) -> Result<bool> {
     let is_fixed = match node.find("default_entry") {
         Some(entry) => entry.flag_of("action_entry_const")? || entry.flag_of("action_const")?,
         None => false,

@@ -1,7 +1,7 @@
 //! Primitives, as statements.
 
 use super::expr::cast;
-use super::{NOWHERE, Node, Reader, Result};
+use super::{Cursor, NOWHERE, Reader, Result};
 use num_bigint::BigUint;
 use num_traits::ToPrimitive;
 use p4rack_p4::ir::{BinOp, Expr, ExternCall, HeaderRef, LValue, StackId, Stmt, Ty};
@@ -11,7 +11,7 @@ const STATEMENTS_MAX: usize = 1 << 18;
 
 impl<'j> Reader<'j> {
     /// Counts statements.
-    pub(super) fn count_statements(&mut self, node: &Node<'_>, statements: usize) -> Result<()> {
+    pub(super) fn count_statements(&mut self, node: &Cursor<'_>, statements: usize) -> Result<()> {
         self.statements += statements;
         if self.statements > STATEMENTS_MAX {
             return node.wrong(format!(
@@ -23,14 +23,14 @@ impl<'j> Reader<'j> {
     }
 
     /// Appends what a primitive does.
-    pub(super) fn primitive(&mut self, node: &Node<'j>, out: &mut Vec<Stmt>) -> Result<()> {
+    pub(super) fn primitive(&mut self, node: &Cursor<'j>, out: &mut Vec<Stmt>) -> Result<()> {
         let before = out.len();
         self.count_statements(node, 1)?;
         self.append(node, out)?;
         self.count_statements(node, out.len() - before)
     }
 
-    fn append(&mut self, node: &Node<'j>, out: &mut Vec<Stmt>) -> Result<()> {
+    fn append(&mut self, node: &Cursor<'j>, out: &mut Vec<Stmt>) -> Result<()> {
         let op = node.text_of("op")?;
         let args = node.list_of("parameters")?;
         let Some(count) = arguments(op) else {
@@ -84,7 +84,7 @@ impl<'j> Reader<'j> {
         Ok(())
     }
 
-    fn assign(&mut self, args: &[Node<'j>], out: &mut Vec<Stmt>) -> Result<()> {
+    fn assign(&mut self, args: &[Cursor<'j>], out: &mut Vec<Stmt>) -> Result<()> {
         let (target, ty) = self.target(&args[0])?;
         let mut value = self.value(&args[1], ty)?;
         if let Some(mask) = args.get(2) {
@@ -112,9 +112,9 @@ impl<'j> Reader<'j> {
     fn computed(
         &mut self,
         op: BinOp,
-        to: &Node<'j>,
-        left: &Node<'j>,
-        right: &Node<'j>,
+        to: &Cursor<'j>,
+        left: &Cursor<'j>,
+        right: &Cursor<'j>,
         out: &mut Vec<Stmt>,
     ) -> Result<()> {
         let (target, ty) = self.target(to)?;
@@ -127,7 +127,7 @@ impl<'j> Reader<'j> {
     }
 
     /// A place that a primitive writes.
-    pub(super) fn target(&mut self, node: &Node<'j>) -> Result<(LValue, Ty)> {
+    pub(super) fn target(&mut self, node: &Cursor<'j>) -> Result<(LValue, Ty)> {
         let (value, ty) = self.exact(node)?;
         match value {
             Expr::Var(var) if !self.params.iter().any(|(param, _)| *param == var) => {
@@ -138,17 +138,17 @@ impl<'j> Reader<'j> {
         }
     }
 
-    fn copied(&mut self, op: &str, args: &[Node<'j>], out: &mut Vec<Stmt>) -> Result<()> {
+    fn copied(&mut self, op: &str, args: &[Cursor<'j>], out: &mut Vec<Stmt>) -> Result<()> {
         let names = [args[0].get("value")?, args[1].get("value")?];
         if op == "assign_union" {
-            let members = |name: &Node<'_>| match self.unions.get(name.text()?) {
+            let members = |name: &Cursor<'_>| match self.unions.get(name.text()?) {
                 Some(members) => Ok(members.clone()),
                 None => name.wrong("there is no such union"),
             };
             self.copy_headers(&members(&names[0])?, &members(&names[1])?, out);
             return Ok(());
         }
-        let stacks = |name: &Node<'_>| -> Result<Vec<StackId>> {
+        let stacks = |name: &Cursor<'_>| -> Result<Vec<StackId>> {
             if op == "assign_header_stack" {
                 return Ok(vec![self.stack_named(name)?]);
             }
@@ -192,7 +192,7 @@ impl<'j> Reader<'j> {
         }
     }
 
-    fn shifted(&mut self, op: &str, args: &[Node<'j>], out: &mut Vec<Stmt>) -> Result<()> {
+    fn shifted(&mut self, op: &str, args: &[Cursor<'j>], out: &mut Vec<Stmt>) -> Result<()> {
         let count = match args.get(1) {
             None => 1,
             Some(count) => {
@@ -224,7 +224,7 @@ impl<'j> Reader<'j> {
         Ok(())
     }
 
-    fn external(&mut self, op: &str, args: &[Node<'j>], out: &mut Vec<Stmt>) -> Result<Option<ExternCall>> {
+    fn external(&mut self, op: &str, args: &[Cursor<'j>], out: &mut Vec<Stmt>) -> Result<Option<ExternCall>> {
         let ty = Ty::Bit(32);
         Ok(Some(match op {
             "mark_to_drop" | "drop" => ExternCall::Drop,
@@ -328,7 +328,7 @@ impl<'j> Reader<'j> {
     }
 
     /// A field list by its id.
-    fn list(&self, node: &Node<'_>) -> Result<Option<u32>> {
+    fn list(&self, node: &Cursor<'_>) -> Result<Option<u32>> {
         let id = node.get("value")?;
         let number = id.natural()?;
         if number == BigUint::ZERO {
@@ -343,7 +343,7 @@ impl<'j> Reader<'j> {
     }
 
     /// The same where a list must be named: 0 is one without fields.
-    fn list_or_empty(&mut self, node: &Node<'_>) -> Result<u32> {
+    fn list_or_empty(&mut self, node: &Cursor<'_>) -> Result<u32> {
         if let Some(id) = self.list(node)? {
             return Ok(id);
         }
@@ -354,7 +354,7 @@ impl<'j> Reader<'j> {
     }
 
     /// What writes the colour of a direct meter: BMv2 does so before the action of an entry runs.
-    pub(super) fn direct_meter(&mut self, meter: &Node<'j>) -> Result<Stmt> {
+    pub(super) fn direct_meter(&mut self, meter: &Cursor<'j>) -> Result<Stmt> {
         let instance = match self.instances.get(meter.text()?) {
             Some(instance) => *instance,
             None => return meter.wrong(format!("there is no meter `{}`", meter.text()?)),

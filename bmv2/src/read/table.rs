@@ -2,7 +2,7 @@
 
 use super::objects::named;
 use super::pipeline::is_hidden;
-use super::{NOWHERE, Node, Reader, Result};
+use super::{Cursor, NOWHERE, Reader, Result};
 use num_bigint::BigUint;
 use num_traits::Zero;
 use p4rack_p4::ir::{
@@ -33,7 +33,7 @@ impl<'j> Reader<'j> {
         Ok(())
     }
 
-    fn table(&mut self, node: &Node<'j>, id: TableId) -> Result<Table> {
+    fn table(&mut self, node: &Cursor<'j>, id: TableId) -> Result<Table> {
         let meter = node.find("direct_meters");
         let mut keys = Vec::new();
         for key in node.list_of("key")? {
@@ -113,7 +113,7 @@ impl<'j> Reader<'j> {
     }
 
     /// The ids of a table's actions.
-    fn listed(&self, node: &Node<'j>) -> Result<Vec<Node<'j>>> {
+    fn listed(&self, node: &Cursor<'j>) -> Result<Vec<Cursor<'j>>> {
         if let Some(ids) = node.find("action_ids") {
             return ids.list();
         }
@@ -127,7 +127,7 @@ impl<'j> Reader<'j> {
         Ok(ids)
     }
 
-    fn key(&mut self, node: &Node<'j>) -> Result<Key> {
+    fn key(&mut self, node: &Cursor<'j>) -> Result<Key> {
         let (target, match_node) = (node.get("target")?, node.get("match_type")?);
         let match_type = match_node.text()?;
         let kind = match match_type {
@@ -160,7 +160,7 @@ impl<'j> Reader<'j> {
     }
 
     /// What a selector hashes is among the keys of its tables.
-    fn selector(&mut self, node: &Node<'j>, keys: &mut Vec<Key>) -> Result<()> {
+    fn selector(&mut self, node: &Cursor<'j>, keys: &mut Vec<Key>) -> Result<()> {
         if let Some(selector) = node.find("selector") {
             return self.selector_keys(&selector, keys);
         }
@@ -171,7 +171,7 @@ impl<'j> Reader<'j> {
         }
     }
 
-    fn selector_keys(&mut self, selector: &Node<'j>, keys: &mut Vec<Key>) -> Result<()> {
+    fn selector_keys(&mut self, selector: &Cursor<'j>, keys: &mut Vec<Key>) -> Result<()> {
         for input in selector.get("input")?.list()? {
             let (expr, ty) = self.exact(&input)?;
             let name = format!("selector_{}", keys.len());
@@ -180,7 +180,7 @@ impl<'j> Reader<'j> {
         Ok(())
     }
 
-    fn direct_counter(&self, node: &Node<'j>) -> Result<Option<InstanceId>> {
+    fn direct_counter(&self, node: &Cursor<'j>) -> Result<Option<InstanceId>> {
         if !node.flag_of("with_counters")? {
             return Ok(None);
         }
@@ -188,7 +188,7 @@ impl<'j> Reader<'j> {
         Ok(counter.and_then(|counter| self.instances.get(*counter)).copied())
     }
 
-    fn call(&self, node: &Node<'j>, ids: &[u64]) -> Result<ActionCall> {
+    fn call(&self, node: &Cursor<'j>, ids: &[u64]) -> Result<ActionCall> {
         let id = node.get("action_id")?;
         let number = id.number()?;
         let Some(position) = ids.iter().position(|known| *known == number) else {
@@ -212,7 +212,7 @@ impl<'j> Reader<'j> {
     }
 
     /// A number that fits a width.
-    fn fitting(&self, node: &Node<'j>, width: u32) -> Result<BigUint> {
+    fn fitting(&self, node: &Cursor<'j>, width: u32) -> Result<BigUint> {
         let number = node.natural()?;
         if number.bits() > u64::from(width) {
             return node.wrong(format!("the number has more than {width} bits"));
@@ -220,7 +220,7 @@ impl<'j> Reader<'j> {
         Ok(number)
     }
 
-    fn entry(&self, node: &Node<'j>, keys: &[Key], ids: &[u64]) -> Result<Entry> {
+    fn entry(&self, node: &Cursor<'j>, keys: &[Key], ids: &[u64]) -> Result<Entry> {
         let given = node.get("match_key")?.list()?;
         let matched: Vec<&Key> = keys.iter().filter(|key| key.kind != MatchKind::Selector).collect();
         if given.len() != matched.len() {
@@ -245,7 +245,7 @@ impl<'j> Reader<'j> {
         Ok(Entry { keys: matchers, call, priority, is_const: true })
     }
 
-    fn matcher(&self, node: &Node<'j>, key: &Key) -> Result<Matcher> {
+    fn matcher(&self, node: &Cursor<'j>, key: &Key) -> Result<Matcher> {
         let width = key.ty.width();
         let full = super::expr::ones(width);
         let number = |name: &str| self.fitting(&node.get(name)?, width);

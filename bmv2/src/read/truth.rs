@@ -2,7 +2,7 @@
 
 use super::expr::{binary, cast, constant};
 use super::operation::{Operation, bare, comparison};
-use super::{Node, Reader, Result};
+use super::{Cursor, Reader, Result};
 use num_bigint::BigUint;
 use num_traits::ToPrimitive;
 use p4rack_p4::ir::{BinOp, Expr, HeaderRef, Ty, UnOp};
@@ -26,7 +26,7 @@ fn joined(op: BinOp, mut parts: Vec<Expr>) -> Option<Expr> {
 
 impl<'j> Reader<'j> {
     /// A truth value.
-    pub(super) fn truth(&mut self, node: &Node<'j>) -> Result<Expr> {
+    pub(super) fn truth(&mut self, node: &Cursor<'j>) -> Result<Expr> {
         let node = bare(node.clone())?;
         self.count(&node, 1)?;
         if node.text_of("type")? == "bool" {
@@ -38,7 +38,7 @@ impl<'j> Reader<'j> {
         }
     }
 
-    fn not_zero(&mut self, node: &Node<'j>) -> Result<Expr> {
+    fn not_zero(&mut self, node: &Cursor<'j>) -> Result<Expr> {
         let (value, ty) = self.exact(node)?;
         Ok(match (value, ty) {
             (Expr::Cast { expr, from: Ty::Bool, .. }, _) => *expr,
@@ -47,7 +47,7 @@ impl<'j> Reader<'j> {
         })
     }
 
-    pub(super) fn truth_operation(&mut self, node: &Node<'j>, operation: &Operation<'j>) -> Result<Expr> {
+    pub(super) fn truth_operation(&mut self, node: &Cursor<'j>, operation: &Operation<'j>) -> Result<Expr> {
         if let Some(op) = comparison(operation.op) {
             return self.compared(op, operation);
         }
@@ -92,7 +92,7 @@ impl<'j> Reader<'j> {
     }
 
     /// Whether an expression is a truth value.
-    fn is_truth(&self, node: &Node<'j>) -> Result<bool> {
+    fn is_truth(&self, node: &Cursor<'j>) -> Result<bool> {
         let node = bare(node.clone())?;
         Ok(match self.operation(&node)? {
             Some(operation) => {
@@ -134,7 +134,7 @@ impl<'j> Reader<'j> {
         known.map_or_else(|| value.clone(), |number| BigUint::from(*number))
     }
 
-    fn headers_compared(&mut self, op: BinOp, left: &Node<'j>, right: &Node<'j>) -> Result<Expr> {
+    fn headers_compared(&mut self, op: BinOp, left: &Cursor<'j>, right: &Cursor<'j>) -> Result<Expr> {
         let (a, b) = (self.header_named(&left.get("value")?)?, self.header_named(&right.get("value")?)?);
         self.count(left, 4 * self.program.headers[a.0 as usize].fields.len())?;
         let (a, b) = (&self.program.headers[a.0 as usize], &self.program.headers[b.0 as usize]);

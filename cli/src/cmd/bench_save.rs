@@ -2,6 +2,7 @@
 
 use super::own_switch::OwnSwitch;
 use super::{bmv2, connect};
+use crate::numbers::median;
 use p4rack_ctrl::bench::{Figure, PROGRAM};
 use p4rack_ctrl::{ConnectOptions, CtrlError, Session};
 use p4rack_p4rt::bytes;
@@ -39,11 +40,11 @@ pub(super) fn measure(addr: &str) -> Result<Figure, String> {
             first(&mut session, token).await.map_err(text)?;
             times_ms.push(started.elapsed().as_secs_f64() * 1e3);
         }
-        times_ms.sort_by(f64::total_cmp);
-        let (least, most) = (times_ms[0], times_ms[times_ms.len() - 1]);
+        let least = times_ms.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = times_ms.iter().copied().fold(0.0, f64::max);
         let detail =
             format!("median of {SAVES} saves, {least:.0} to {most:.0} ms, the switch's entries kept");
-        let value = times_ms[times_ms.len() / 2];
+        let value = median(times_ms).unwrap_or(f64::NAN);
         Ok(Figure { name: "save to first packet", value, unit: "ms", detail })
     })
 }

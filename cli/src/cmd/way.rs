@@ -4,7 +4,7 @@ use super::adapter::Adapter;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use p4rack_codegen::{Arch, Scheme};
 use p4rack_fabric::remote::Way;
-use p4rack_hosts::remote::Place;
+use p4rack_hosts::remote::Attachment;
 use p4rack_hosts::roce::setup::Server;
 use p4rack_lab::ways::End;
 
@@ -43,15 +43,15 @@ impl WayArgs {
     /// The client's end of the way; `None` if it has none.
     pub(super) fn end(self) -> Option<End> {
         let server = |addr| Server { addr, tls: None };
-        let place = Place {
+        let attachment = Attachment {
             ip: self.adapter.ip,
             adapter: self.adapter.config(),
             interface: self.adapter.interface,
             memory: self.memory.map(server),
             engines: self.engine.map(server).into_iter().collect(),
-            ..Place::here()
+            ..Attachment::local()
         };
         let (scheme, arch, name) = (self.scheme, self.arch, self.name);
-        self.way.map(|way| End { way, scheme, arch, name, place })
+        self.way.map(|way| End { way, scheme, arch, name, attachment })
     }
 }

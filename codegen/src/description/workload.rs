@@ -4,7 +4,7 @@ use super::hosts::{check_engine, known_host};
 use super::pool::{Described, check_cache, check_takeover, read_cache};
 use super::tors;
 use crate::rack::reader::{as_integer_to, as_string};
-use crate::rack::{Kill, Log, Mix, Rack, Rpc, Run, Section, Sink, Store, Workload, WorkloadKind};
+use crate::rack::{Kill, Log, Mix, Rack, Rpc, Run, Section, Sink, StoreParameters, Workload, WorkloadKind};
 
 /// Reads the table. `pool` is the pool of the description, if it has one.
 pub(super) fn read_workload(
@@ -170,7 +170,7 @@ fn read_store(
         rpc: None,
         kill,
         kill_tor,
-        store: Some(Store {
+        store: Some(StoreParameters {
             records: records.map_or(1_000, |records| records.value as u32),
             value_bytes,
             mixes,
@@ -267,7 +267,7 @@ pub(super) fn check_workload(sink: &mut Sink<'_>, workload: &Workload, hosts: &[
 }
 
 /// Checks what a log store needs beyond other stores.
-fn check_log(sink: &mut Sink<'_>, workload: &Workload, store: &Store, log: &Log, hosts: &[&str]) {
+fn check_log(sink: &mut Sink<'_>, workload: &Workload, store: &StoreParameters, log: &Log, hosts: &[&str]) {
     /// Some fit into a page.
     const VALUE_BYTES_MAX: u32 = 4_096;
     if workload.senders.len() > 1 {

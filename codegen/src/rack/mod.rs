@@ -264,12 +264,12 @@ pub struct Workload {
     pub kill_tor: Option<u16>,
     /// The store, if that is the workload: its server is the only receiver, its clients are the senders.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub store: Option<Store>,
+    pub store: Option<StoreParameters>,
 }
 
 /// A key-value store.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Store {
+pub struct StoreParameters {
     /// Number of records.
     pub records: u32,
     /// Size of values, bytes.

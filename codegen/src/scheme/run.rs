@@ -1,7 +1,7 @@
 //! Runs of `p4rack up` with a store in remote memory: their ways to it, and their requirements on the rack.
 
 use super::PROTOCOLS;
-use crate::rack::{Cache, KvServer, Log, Rack, Run, Scheme, Store, Workload};
+use crate::rack::{Cache, KvServer, Log, Rack, Run, Scheme, StoreParameters, Workload};
 use p4rack_fabric::remote::{Engine, Link, Way};
 use std::str::FromStr;
 
@@ -47,7 +47,7 @@ impl FromStr for Run {
 }
 
 impl Rack {
-    fn store(&self) -> Option<&Store> {
+    fn store(&self) -> Option<&StoreParameters> {
         self.workload.as_ref()?.store.as_ref()
     }
 

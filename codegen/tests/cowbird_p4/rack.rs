@@ -7,7 +7,7 @@ use p4rack_codegen::{Arch, Scheme};
 use p4rack_cowbird::{Area, Client, Layout, PollId, Refused};
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::common::SplitMix;
-use p4rack_fabric::roce::{self, Adapter, Connection, Memory, Region, Regions, Rights};
+use p4rack_fabric::roce::{self, Adapter, Connection, Region, Regions, RegisteredMemory, Rights};
 use p4rack_history::Page;
 use p4rack_p4rt::p4::v1::{Update, update};
 use p4rack_wire::cowbird::{Management, Phase, RED_AT, Red};
@@ -489,7 +489,12 @@ pub fn set_start(nth: usize) -> u64 {
     (nth as u64 + 1) << 16
 }
 
-fn drain<M: Memory>(adapter: &mut Adapter<M>, now: Nanos, port: u16, frames: &mut Vec<(u16, Vec<u8>)>) {
+fn drain<M: RegisteredMemory>(
+    adapter: &mut Adapter<M>,
+    now: Nanos,
+    port: u16,
+    frames: &mut Vec<(u16, Vec<u8>)>,
+) {
     let mut frame = Vec::new();
     while adapter.poll_link(now, &mut frame).is_some() {
         frames.push((port, frame.clone()));

@@ -1,7 +1,7 @@
 //! A pool or a compute node dies under load, or a thread fetches nothing: requests reported done stay right, and no
 //! others are reported.
 
-use crate::rack::{Bug, Faults, Node, Rack};
+use crate::rack::{Bug, Faults, Rack, Role};
 use p4rack_cowbird::{Layout, Refused};
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::cowbird::{Config, State};
@@ -32,7 +32,7 @@ fn done(rack: &Rack) -> usize {
 
 /// A node dies after some steps, and the engine gives up. Returns requests that were done. Errors: the wrong
 /// result.
-fn after_the_death_of(node: Node, seed: u64, bug: Option<Bug>) -> Result<usize, String> {
+fn after_the_death_of(node: Role, seed: u64, bug: Option<Bug>) -> Result<usize, String> {
     let mut rack = Rack::new(2, usize::MAX, Config::default(), LAYOUT, FAULTS, seed);
     rack.bug = bug;
     let steps = SplitMix(seed).next() % 3_000;
@@ -63,7 +63,7 @@ fn after_the_death_of(node: Node, seed: u64, bug: Option<Bug>) -> Result<usize, 
     Ok(told)
 }
 
-fn all_seeds(node: Node) -> usize {
+fn all_seeds(node: Role) -> usize {
     let run =
         |seed| after_the_death_of(node, seed, None).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
     (0..SEEDS).map(run).sum()
@@ -71,19 +71,19 @@ fn all_seeds(node: Node) -> usize {
 
 #[test]
 fn what_was_done_stays_right_when_the_pool_dies() {
-    let done = all_seeds(Node::Pool);
+    let done = all_seeds(Role::Pool);
     assert!(done > 1_000, "{done}");
 }
 
 #[test]
 fn what_was_done_stays_in_the_pool_when_the_compute_node_dies() {
-    let done = all_seeds(Node::Compute);
+    let done = all_seeds(Role::Compute);
     assert!(done > 1_000, "{done}");
 }
 
 #[test]
 fn mistakes_of_an_engine_are_seen_when_a_node_dies() {
-    for node in [Node::Pool, Node::Compute] {
+    for node in [Role::Pool, Role::Compute] {
         for bug in [Bug::LostWrite, Bug::EarlyProgress, Bug::StaleRead] {
             let seen = (0..20).filter(|seed| after_the_death_of(node, *seed, Some(bug)).is_err()).count();
             assert!(seen >= 5, "{bug:?} was seen in {seen} of 20 seeds");

@@ -5,7 +5,7 @@ use p4rack_fabric::Machine as _;
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::cowbird::{self, Engine, Pool, Set, State};
 use p4rack_fabric::roce::{
-    self, Adapter, Completion, Connection, Memory, Outcome, Region, Regions, Request, Rights,
+    self, Adapter, Completion, Connection, Outcome, Region, Regions, RegisteredMemory, Request, Rights,
 };
 use p4rack_history::Page;
 use p4rack_wire::cowbird::Green;
@@ -92,26 +92,26 @@ pub struct Rack {
     frames: BTreeMap<(Nanos, u64), Vec<u8>>,
     sent: u64,
     /// Dead parties: they neither receive nor send, but their state can still be read.
-    dead: Option<Node>,
+    dead: Option<Role>,
     /// The pool's memory as it was some reads ago, and before the last write.
     stale: Vec<Vec<u8>>,
     late: Vec<(Nanos, u64, Vec<u8>)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Node {
+pub enum Role {
     Compute = 1,
     Spot = 2,
     Pool = 3,
 }
 
-fn mac(node: Node) -> MacAddr {
+fn mac(node: Role) -> MacAddr {
     MacAddr([2, 0, 0, 0, 0, node as u8])
 }
 
 /// The connection as `from` sees it; both ends have the same number.
-fn connection(from: Node, to: Node, qpn: u32) -> Connection {
-    let ip = |node: Node| Ipv4Addr::new(10, 0, 0, node as u8);
+fn connection(from: Role, to: Role, qpn: u32) -> Connection {
+    let ip = |node: Role| Ipv4Addr::new(10, 0, 0, node as u8);
     let path = Path {
         src_mac: mac(from),
         dst_mac: mac(to),
@@ -120,7 +120,7 @@ fn connection(from: Node, to: Node, qpn: u32) -> Connection {
         src_port: 50_000,
         dscp: 0,
     };
-    let psn = |node: Node| 0xff_fff0 + node as u32;
+    let psn = |node: Role| 0xff_fff0 + node as u32;
     Connection { path, peer_qpn: qpn, send_psn: psn(from), receive_psn: psn(to), domain: 0 }
 }
 
@@ -187,10 +187,10 @@ impl Rack {
         }
         self.pairs = self.pairs.map(|qpn| qpn + 2);
         let [to_compute, to_pool] = self.pairs;
-        self.compute.add_pair(to_compute, connection(Node::Compute, Node::Spot, to_compute)).unwrap();
-        self.spot.add_pair(to_compute, connection(Node::Spot, Node::Compute, to_compute)).unwrap();
-        self.spot.add_pair(to_pool, connection(Node::Spot, Node::Pool, to_pool)).unwrap();
-        self.pool.add_pair(to_pool, connection(Node::Pool, Node::Spot, to_pool)).unwrap();
+        self.compute.add_pair(to_compute, connection(Role::Compute, Role::Spot, to_compute)).unwrap();
+        self.spot.add_pair(to_compute, connection(Role::Spot, Role::Compute, to_compute)).unwrap();
+        self.spot.add_pair(to_pool, connection(Role::Spot, Role::Pool, to_pool)).unwrap();
+        self.pool.add_pair(to_pool, connection(Role::Pool, Role::Spot, to_pool)).unwrap();
         self.engine = Engine::new(self.config.clone());
         for (nth, thread) in self.threads.iter_mut().enumerate() {
             let address = POOL_START + (nth * SPAN) as u64;
@@ -208,7 +208,7 @@ impl Rack {
     }
 
     /// A node dies, with the frames on their way to it.
-    pub fn kill(&mut self, node: Node) {
+    pub fn kill(&mut self, node: Role) {
         self.dead = Some(node);
     }
 
@@ -352,7 +352,7 @@ impl Rack {
             && at <= self.now
         {
             self.late.remove(0);
-            let place = roce::Place { domain: 0, key: POOL_KEY, address };
+            let place = roce::RemoteAddress { domain: 0, key: POOL_KEY, address };
             self.pool.memory_mut().write(place, &bytes).unwrap();
         }
         if arrival == Some(next)
@@ -431,7 +431,7 @@ fn set_start(nth: usize) -> u64 {
     (nth as u64 + 1) << 16
 }
 
-fn drain<M: Memory>(adapter: &mut Adapter<M>, now: Nanos, frames: &mut Vec<Vec<u8>>) {
+fn drain<M: RegisteredMemory>(adapter: &mut Adapter<M>, now: Nanos, frames: &mut Vec<Vec<u8>>) {
     let mut frame = Vec::new();
     while adapter.poll_link(now, &mut frame).is_some() {
         frames.push(frame.clone());

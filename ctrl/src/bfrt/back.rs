@@ -1,4 +1,5 @@
-//! What ran before an installation. A driver removes it when the installation begins, so it is installed again if that fails.
+//! Rollback to the program before an installation. A driver removes that program when the installation begins, so it has to
+//! be installed again if the installation fails.
 
 use super::ports::changes as port_changes;
 use super::{Link, bind};

@@ -285,7 +285,7 @@ impl Link {
             bfruntime_info: wanted.bf_rt.clone().into_bytes(),
             profiles: vec![profile],
         };
-        // A driver lets a client begin once. What was refused of this program may be written now.
+        // A driver lets a client begin one installation. Updates that the old program refused may be accepted now.
         if self.filling.as_ref() == Some(&config) {
             return self.bind(Some(&desired.schema)).await.map(|_| ());
         }
@@ -304,7 +304,7 @@ impl Link {
         if is_new {
             self.renew().await?;
         }
-        // Those of earlier installations.
+        // Notices of earlier installations.
         while let Ok(message) = timeout(Duration::ZERO, self.message()).await {
             message?;
         }

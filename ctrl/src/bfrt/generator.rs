@@ -13,7 +13,7 @@ use p4rack_p4rt::bfrt_proto::update::Type;
 pub const HEADER: usize = 6;
 /// Bytes of a pipe's buffer.
 const BUFFER: usize = 16 << 10;
-/// Where frames begin in it, and as long as multiples of this, they are.
+/// Frames begin in it at multiples of this, and their lengths are multiples of it.
 const ALIGNED: usize = 16;
 /// The port of a pipe, of the first generation, that has to be enabled for frames to come in.
 const FIRST_GATE: u32 = 68;

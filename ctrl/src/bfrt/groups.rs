@@ -27,7 +27,7 @@ const NODES: u32 = 256;
 
 /// A node: a replication id, and the ports that get a copy with it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Node {
+struct MulticastNode {
     number: u32,
     rid: u32,
     ports: Vec<u32>,
@@ -37,7 +37,7 @@ struct Node {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     id: u32,
-    nodes: Vec<Node>,
+    nodes: Vec<MulticastNode>,
 }
 
 /// The ports of each replication id that a group should have.
@@ -47,11 +47,11 @@ type Copies = BTreeMap<u32, Vec<u32>>;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Plan {
     /// Nodes that come.
-    adds: Vec<Node>,
+    adds: Vec<MulticastNode>,
     /// Nodes that stay, with other ports.
-    changes: Vec<Node>,
+    changes: Vec<MulticastNode>,
     /// Nodes that go.
-    gone: Vec<Node>,
+    gone: Vec<MulticastNode>,
 }
 
 fn numbers(entry: &Entry, field: &str) -> Vec<u32> {
@@ -66,14 +66,14 @@ pub fn number(entry: &Entry, key: &str) -> Option<u32> {
     entry.exact_number(key).and_then(|number| u32::try_from(number).ok())
 }
 
-fn node_of(entry: &Entry) -> Option<Node> {
+fn node_of(entry: &Entry) -> Option<MulticastNode> {
     let rid = entry.get(RID).and_then(Value::number).unwrap_or(0) as u32;
-    Some(Node { number: number(entry, NUMBER)?, rid, ports: numbers(entry, PORTS) })
+    Some(MulticastNode { number: number(entry, NUMBER)?, rid, ports: numbers(entry, PORTS) })
 }
 
 /// The groups that entries make with nodes.
-fn read(nodes: &[Node], groups: &[Entry]) -> Vec<Group> {
-    let nodes: BTreeMap<u32, &Node> = nodes.iter().map(|node| (node.number, node)).collect();
+fn read(nodes: &[MulticastNode], groups: &[Entry]) -> Vec<Group> {
+    let nodes: BTreeMap<u32, &MulticastNode> = nodes.iter().map(|node| (node.number, node)).collect();
     let group = |entry: &Entry| {
         let own = numbers(entry, NUMBER).into_iter();
         let nodes = own.filter_map(|number| nodes.get(&number).map(|node| (*node).clone())).collect();
@@ -122,13 +122,13 @@ fn copies(given: &MulticastGroupEntry) -> Result<Copies, UpdateError> {
 
 impl Plan {
     /// Keeps the nodes whose replication ids stay. New ones get numbers that no node has.
-    fn new(there: &Group, wanted: Copies, all: &[Node]) -> Result<Plan, UpdateError> {
+    fn new(there: &Group, wanted: Copies, all: &[MulticastNode]) -> Result<Plan, UpdateError> {
         let (mut plan, mut wanted) = (Plan::default(), wanted);
         for node in &there.nodes {
             match wanted.remove(&node.rid) {
                 None => plan.gone.push(node.clone()),
                 Some(ports) if ports == node.ports => {}
-                Some(ports) => plan.changes.push(Node { ports, ..node.clone() }),
+                Some(ports) => plan.changes.push(MulticastNode { ports, ..node.clone() }),
             }
         }
         let taken: BTreeSet<u32> = all.iter().map(|node| node.number).collect();
@@ -142,13 +142,13 @@ impl Plan {
                 );
                 return Err(UpdateError::new(Code::ResourceExhausted, message));
             };
-            plan.adds.push(Node { number, rid, ports });
+            plan.adds.push(MulticastNode { number, rid, ports });
         }
         Ok(plan)
     }
 }
 
-impl Node {
+impl MulticastNode {
     fn key(&self) -> Entry {
         Entry::of(NODE).exact(NUMBER, self.number.into())
     }
@@ -163,7 +163,7 @@ impl Node {
 impl Group {
     /// P4Runtime's entity.
     pub fn entity(&self) -> Entity {
-        let mut nodes: Vec<&Node> = self.nodes.iter().collect();
+        let mut nodes: Vec<&MulticastNode> = self.nodes.iter().collect();
         nodes.sort_by_key(|node| (node.rid, node.number));
         let replicas =
             nodes.into_iter().flat_map(|node| node.ports.iter().map(|port| replica(*port, node.rid)));
@@ -181,7 +181,7 @@ impl Group {
     }
 
     /// Its key, and these nodes.
-    fn entry(id: u32, nodes: &[Node]) -> Entry {
+    fn entry(id: u32, nodes: &[MulticastNode]) -> Entry {
         Group::key(id)
             .data(NUMBER, Value::Numbers(nodes.iter().map(|node| node.number).collect()))
             .data("$MULTICAST_NODE_L1_XID_VALID", Value::Bools(vec![false; nodes.len()]))
@@ -191,7 +191,7 @@ impl Group {
 
 impl Link {
     /// All nodes, and the entries of groups.
-    async fn replication(&mut self) -> Result<(Vec<Node>, Vec<Entry>), CtrlError> {
+    async fn replication(&mut self) -> Result<(Vec<MulticastNode>, Vec<Entry>), CtrlError> {
         let nodes = self.entries(EVERYWHERE, NODE).await?;
         let groups = self.entries(EVERYWHERE, MGID).await?;
         Ok((nodes.iter().filter_map(node_of).collect(), groups))
@@ -247,10 +247,10 @@ impl Link {
         }
     }
 
-    /// Adds nodes, then gives them to a group. Those that were added go if one of both is refused.
+    /// Adds nodes, then puts them into a group. If either is refused, the added nodes are deleted.
     async fn add_nodes(
         &mut self,
-        nodes: &[Node],
+        nodes: &[MulticastNode],
         group: Option<(Update, Entry, bool)>,
     ) -> Result<(), Unwritten> {
         let adds = nodes.iter().map(|node| (Update::Insert, node.changed().data(RID, node.rid), false));
@@ -263,7 +263,7 @@ impl Link {
         Ok(())
     }
 
-    async fn delete_nodes(&mut self, nodes: &[Node]) -> Result<(), Unwritten> {
+    async fn delete_nodes(&mut self, nodes: &[MulticastNode]) -> Result<(), Unwritten> {
         for node in nodes {
             self.write_entry(Update::Delete, node.key(), false).await?;
         }
@@ -287,8 +287,8 @@ impl Link {
 mod tests {
     use super::*;
 
-    fn node(number: u32, rid: u32, ports: &[u32]) -> Node {
-        Node { number, rid, ports: ports.to_vec() }
+    fn node(number: u32, rid: u32, ports: &[u32]) -> MulticastNode {
+        MulticastNode { number, rid, ports: ports.to_vec() }
     }
 
     #[test]
@@ -304,7 +304,7 @@ mod tests {
             gone: vec![node(514, 3, &[3])],
         };
         assert_eq!(plan, expected);
-        let full: Vec<Node> = (0..NODES).map(|at| node(512 + at, at, &[])).collect();
+        let full: Vec<MulticastNode> = (0..NODES).map(|at| node(512 + at, at, &[])).collect();
         let refused = Plan::new(&Group { id: 2, nodes: full.clone() }, Copies::from([(999, vec![1])]), &full);
         assert_eq!(refused.unwrap_err().code, Code::ResourceExhausted);
     }

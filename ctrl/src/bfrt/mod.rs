@@ -17,8 +17,8 @@
 //!  generator packet generators of the pipes
 //!  device    tables of the device, which these use
 //!  rates     of meters, which chips round
-//!  patience  what is refused in passing is repeated
-//!  back      the program before an installation that fails
+//!  patience  repeats calls while the switch is busy
+//!  back      rollback of an installation that fails
 //! ```
 
 mod back;
@@ -103,7 +103,7 @@ pub struct Link {
     prepared: bool,
     /// That program, once it can be filled.
     filling: Option<ForwardingPipelineConfig>,
-    /// What ran before that.
+    /// What ran before the installation, for a rollback.
     before: Option<Before>,
 }
 

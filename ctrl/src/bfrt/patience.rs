@@ -1,5 +1,5 @@
-//! Repeats what a driver refuses in passing: all calls while a program is installed, and updates of a table that another
-//! session has in a transaction. It answers UNAVAILABLE to both.
+//! Repeats calls that a driver refuses with UNAVAILABLE: all calls while a program is being installed, and updates of a table
+//! that is part of another session's transaction.
 
 use super::unpack;
 use p4rack_p4rt::google::rpc;

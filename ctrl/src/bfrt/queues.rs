@@ -13,7 +13,7 @@ use p4rack_bfrt::{Entry, Value};
 use p4rack_p4rt::bfrt_proto::update::Type;
 use std::collections::BTreeSet;
 
-/// Weight of a queue at first.
+/// Initial weight of a queue.
 const WEIGHT: u16 = 1023;
 /// The highest priority of a queue.
 const FIRST: u32 = 7;
@@ -65,7 +65,7 @@ pub struct QueueChange {
     pub limit_cells: Option<u32>,
 }
 
-/// Where a port's queues are.
+/// Location of a port's queues.
 struct Places {
     group: u128,
     queues: Vec<u32>,

@@ -95,7 +95,7 @@ impl Session {
 impl Link {
     pub(super) async fn sessions(&mut self, wanted: Option<u32>) -> Result<Vec<Session>, CtrlError> {
         let table = self.bound()?.schema.table(SESSIONS).map_err(program_error)?;
-        // A driver calls the key of a session that is not there an invalid argument.
+        // For the key of an absent session, a driver answers INVALID_ARGUMENT.
         let answers = self.ask(vec![TableEntry { table_id: table.id, ..Default::default() }]).await?;
         let schema = &self.bound()?.schema;
         let read = answers.iter().map(|entry| Entry::read(schema, entry)).collect::<Result<Vec<Entry>, _>>();

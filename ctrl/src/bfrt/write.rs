@@ -19,7 +19,7 @@ use tonic::transport::Channel;
 const BATCH: usize = 2048;
 
 impl Link {
-    /// Writes updates of P4Runtime's entities, each for itself. The error lists all that were refused.
+    /// Writes updates of P4Runtime's entities independently of each other. The error lists all refused ones.
     pub async fn write(&mut self, schema: &p4::Schema, updates: &[v1::Update]) -> Result<(), CtrlError> {
         self.write_phases(schema, std::iter::once(updates), updates.len()).await
     }
@@ -182,7 +182,7 @@ impl Link {
         self.write_request(WriteRequest { atomicity, ..self.request(updates)? }).await
     }
 
-    /// An update of one of the device's own tables.
+    /// An update of one of the device's tables.
     pub(super) fn fixed(&self, kind: bfrt::update::Type, entry: Entry) -> Result<bfrt::Update, CtrlError> {
         let entry = entry.build(&self.bound()?.schema).map_err(program_error)?;
         let entity = Entity { entity: Some(entity::Entity::TableEntry(entry)) };

@@ -1,4 +1,4 @@
-//! The way back: a switch gets its old program and entities again after an installation that failed.
+//! Rollback: restores a switch's old program and entities after a failed installation.
 //!
 //! RECONCILE_AND_COMMIT leaves the entities in place. VERIFY_AND_COMMIT clears them, so that from then on only this process
 //! has them, until they are written.
@@ -10,16 +10,16 @@ use crate::error::CtrlError;
 use crate::reconcile::changes;
 use p4rack_p4rt::p4::v1::Update;
 
-/// The program of a switch after a way back that failed.
+/// The program of a switch after a failed rollback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Runs {
     New,
-    /// The call that brings the old one was cut off.
+    /// Unknown: the call that installs the old one was cut off.
     Either,
     Old,
 }
 
-/// A way back that failed.
+/// A failed rollback.
 #[derive(Debug)]
 struct Stuck {
     runs: Runs,
@@ -29,7 +29,7 @@ struct Stuck {
 }
 
 impl Stuck {
-    /// What the switch runs and holds. `kept` is the number of entities that the new program had to have.
+    /// The switch's program and entities in a sentence. `kept` is the number of entities to carry over.
     fn state(&self, how: How, kept: usize, before: &Before) -> String {
         let Stuck { runs, is_cleared, ref error } = *self;
         let program = match runs {

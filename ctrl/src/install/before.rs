@@ -1,10 +1,10 @@
-//! What a switch runs and holds before an installation, and which of that its program's text has given it.
+//! A switch's program and entities before an installation, and the entities that come from the program's text.
 
 use crate::carry::given;
 use crate::client::Client;
 use crate::error::CtrlError;
 use crate::normal::{Key, key, normal};
-use crate::readback::{self, Found, is_initial_default};
+use crate::readback::{self, SwitchContents, is_initial_default};
 use crate::reconcile::is_written;
 use p4rack_p4::{Compiled, Options, preprocess};
 use p4rack_p4rt::EntityKind;
@@ -18,18 +18,18 @@ use std::path::Path;
 /// A program's name in errors, which are not shown: the switch has accepted it.
 const NAME: &str = "program.p4";
 
-/// What a program's text gives its tables.
+/// Entries that a program's text gives its tables.
 #[derive(Debug)]
 pub struct Own {
     schema: Schema,
     /// Entries that controllers may change, in normal form.
     entries: BTreeMap<Key, Entity>,
-    /// Those that they may not.
+    /// Constant entries.
     constants: BTreeMap<Key, Entity>,
 }
 
 impl Own {
-    /// That of a program. A text that is missing, or neither P4 nor BMv2's JSON, gives no entries.
+    /// The entries of a program. A text that is missing, or neither P4 nor BMv2's JSON, gives none.
     pub fn of(config: &ForwardingPipelineConfig, schema: &Schema) -> Own {
         let none = |schema| Own { schema, entries: BTreeMap::new(), constants: BTreeMap::new() };
         let tables = &schema.info().tables;
@@ -76,7 +76,7 @@ impl Own {
 
     /// Everything that a switch with this program holds besides constant entries, default entries of the text, and cells of the
     /// data plane.
-    pub async fn read(&self, client: &mut Client, schema: &Schema) -> Result<Found, CtrlError> {
+    pub async fn read(&self, client: &mut Client, schema: &Schema) -> Result<SwitchContents, CtrlError> {
         let mut found = readback::read_all(client, schema).await?;
         let is_default = |entity: &Entity| is_initial_default(&self.schema, entity) == Some(true);
         // Not every switch says which entries are constant.
@@ -91,7 +91,7 @@ fn compile(config: &ForwardingPipelineConfig, info: &P4Info) -> Option<Compiled>
     if p4rack_bmv2::is_json(text) {
         return p4rack_bmv2::read(text, NAME, Some(info)).ok();
     }
-    // It comes from the network: it may not read files here.
+    // The text comes from the network, so it may not include files of this machine.
     let no_files = |_: &Path| Err(io::Error::from(io::ErrorKind::NotFound));
     preprocess::run_with(text, NAME, &Options::default(), &no_files).ok()?;
     p4rack_p4::compile(text, NAME, &Options::default()).ok()
@@ -121,7 +121,7 @@ impl Before {
         let Some(info) = config.p4info.clone() else { return Ok(None) };
         let schema = Schema::new(info).map_err(|error| CtrlError::Program(error.to_string()))?;
         let text = Own::of(&config, &schema);
-        let Found { entities, unreadable } = text.read(client, &schema).await?;
+        let SwitchContents { entities, unreadable } = text.read(client, &schema).await?;
         let (own, entities) = entities.into_iter().partition(|entity| text.gives(entity));
         Ok(Some(Before { config, schema, entities, own, text, unreadable }))
     }

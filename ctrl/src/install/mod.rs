@@ -21,7 +21,7 @@ pub use unfinished::Unfinished;
 use crate::client::Client;
 use crate::desired::Desired;
 use crate::error::CtrlError;
-use crate::readback::{Found, kind_of};
+use crate::readback::{SwitchContents, kind_of};
 use crate::reconcile::{Changes, changes};
 use before::{Before, Own};
 use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
@@ -30,23 +30,23 @@ use plan::Plan;
 use std::time::{Duration, Instant};
 use tonic::Code;
 
-/// What becomes of the entities that the switch has.
+/// Which of the switch's entities to keep.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rules<'p> {
     /// Keep none.
     pub clear: bool,
-    /// What was installed before. Of its entities, those that are no longer desired go.
+    /// The previous installation: its entities that are no longer desired are deleted.
     pub previous: Option<&'p Desired>,
 }
 
 /// How a program was installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// It was running already.
+    /// The program was running already.
     Same,
     /// The switch had none.
     First,
-    /// Between two packets, with all entities.
+    /// It replaced another one between two packets, with all entities.
     Reconciled,
     /// It replaced another one, and its entities were written again.
     Replaced,
@@ -227,9 +227,9 @@ async fn fill(
     let cells = if how == How::Same { Vec::new() } else { wanted.initial_cells() };
     let mut known = match (how, before) {
         (How::Same, Some(before)) => {
-            Some(Found { entities: before.all(), unreadable: before.unreadable.clone() })
+            Some(SwitchContents { entities: before.all(), unreadable: before.unreadable.clone() })
         }
-        _ if is_fresh => Some(Found { entities: plan.own.clone(), unreadable: Vec::new() }),
+        _ if is_fresh => Some(SwitchContents { entities: plan.own.clone(), unreadable: Vec::new() }),
         _ => None,
     };
     loop {

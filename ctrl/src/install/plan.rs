@@ -1,4 +1,4 @@
-//! What a switch should hold after an installation, and where that comes from.
+//! The entities that a switch should hold after an installation, by origin.
 
 use super::before::{Before, Own};
 use super::{Dropped, Rules};
@@ -81,9 +81,9 @@ pub struct Plan {
     pub is_same: bool,
     /// Whether the new program can hold everything as it is.
     pub is_whole: bool,
-    /// Those that are asked for, then those that are kept.
+    /// The desired entities, then the kept ones.
     entities: Vec<Entity>,
-    /// Number of the former, and their keys.
+    /// Number of the desired ones, and their keys.
     first_kept: usize,
     /// Number of entries of the old program that the new one's text gives as constant ones.
     given: usize,
@@ -94,13 +94,13 @@ pub struct Plan {
     pub own: Vec<Entity>,
     /// Entities that don't fit.
     pub dropped: Vec<Dropped>,
-    /// Number of those that the switch has refused.
+    /// Number of entities that the switch has refused.
     refused: usize,
 }
 
 impl Plan {
-    /// Of what the switch holds now, and what it held before installations that were cut off, as far as the new program and the
-    /// rules let it: what is there now comes first.
+    /// Keeps the switch's entities, and those from before interrupted installations, as far as the new program and the rules permit.
+    /// Entities that the switch has now take precedence.
     pub fn new(
         now: Option<&Before>,
         earlier: &[Before],
@@ -183,12 +183,12 @@ impl Plan {
         self.entities.iter().chain(own).cloned().collect()
     }
 
-    /// What is asked for, and what is kept.
+    /// The desired and the kept entities.
     pub fn entities(&self) -> &[Entity] {
         &self.entities
     }
 
-    /// What is kept by writing it, or by leaving it there.
+    /// The kept entities, whether they are written again or stay in place.
     pub fn kept(&self) -> &[Entity] {
         &self.entities[self.first_kept..]
     }

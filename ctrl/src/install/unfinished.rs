@@ -1,4 +1,4 @@
-//! What switches held before installations that were cut off.
+//! Contents of switches before interrupted installations.
 
 use super::Rules;
 use super::before::{Before, Own};
@@ -6,8 +6,8 @@ use super::plan::{Plan, key_of, keys};
 use crate::desired::Desired;
 use p4rack_p4rt::p4::v1::Entity;
 
-/// What switches held before installations that were cut off: after the new program was there, and before its entities were.
-/// The next installation brings them. There is one part for each P4Info, the latest first, however many tries fail.
+/// Contents of switches before installations that were interrupted between the new program and its entities. The next
+/// installation writes them. There is one part per P4Info, the latest first, however many attempts fail.
 #[derive(Debug, Default)]
 pub struct Unfinished(Vec<Before>);
 
@@ -17,7 +17,7 @@ impl Unfinished {
         self.0.is_empty()
     }
 
-    /// What a program holds of it, with what is asked for.
+    /// The entities of it that a program can hold, with the desired ones.
     pub fn entities(&self, wanted: &Desired, rules: Rules<'_>) -> Vec<Entity> {
         let own = Own::of(&wanted.config, &wanted.schema);
         Plan::new(None, &self.0, (wanted, &own), rules).entities().to_vec()
@@ -41,7 +41,7 @@ impl Unfinished {
         self.0.insert(0, before);
     }
 
-    /// Forgets everything: the switch has it.
+    /// Forgets everything, once the switch has it.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

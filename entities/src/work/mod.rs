@@ -4,11 +4,12 @@ mod cells;
 mod digests;
 mod profiles;
 mod replication;
+mod table_reads;
 mod tables;
 mod value_sets;
 
 pub use digests::message as digest_list;
-pub use tables::idle_message;
+pub use table_reads::idle_message;
 
 use super::plain::Entries;
 use super::program::Program;
@@ -29,18 +30,18 @@ pub type Change = Box<dyn FnOnce(&mut Switch, Nanos) -> Result<(), UpdateError> 
 pub type Messages = Box<dyn FnOnce() -> Vec<Entity> + Send>;
 
 /// Results of a read.
-pub enum Found {
+pub enum ReadResults {
     /// Entities of any kind.
     Entities(Messages),
     /// Plain entries of a table.
     Plain(Arc<Program>, Entries),
 }
 
-impl Found {
+impl ReadResults {
     /// The results as messages.
     pub fn messages(self) -> Vec<Entity> {
         match self {
-            Found::Entities(messages) => messages(),
+            ReadResults::Entities(messages) => messages(),
             plain => ReadResponse::decode(&plain.encoded()[..])
                 .map_or_else(|_| Vec::new(), |answer| answer.entities),
         }
@@ -49,8 +50,8 @@ impl Found {
     /// The results as fields of a `ReadResponse`.
     pub fn encoded(self) -> Vec<u8> {
         match self {
-            Found::Entities(messages) => ReadResponse { entities: messages() }.encode_to_vec(),
-            Found::Plain(program, entries) => {
+            ReadResults::Entities(messages) => ReadResponse { entities: messages() }.encode_to_vec(),
+            ReadResults::Plain(program, entries) => {
                 let mut bytes = Vec::new();
                 program.plans.encode(&entries, &mut bytes);
                 bytes
@@ -65,7 +66,7 @@ pub type Query = Box<dyn FnOnce(&Switch, Nanos) -> Result<Answer, UpdateError> +
 /// Results of a query.
 pub struct Answer {
     /// The results.
-    pub found: Found,
+    pub found: ReadResults,
     /// Query for the rest.
     pub next: Option<Query>,
 }
@@ -73,7 +74,7 @@ pub struct Answer {
 impl Answer {
     /// An answer that is complete.
     pub fn whole(messages: Messages) -> Answer {
-        Answer { found: Found::Entities(messages), next: None }
+        Answer { found: ReadResults::Entities(messages), next: None }
     }
 }
 
@@ -115,9 +116,9 @@ pub fn query(program: &Arc<Program>, entity: &Entity) -> Checked<Vec<Query>> {
         return refuse(Code::InvalidArgument, "the entity is not set");
     };
     match entity {
-        EntityKind::TableEntry(entry) => tables::read(program, entry),
-        EntityKind::DirectCounterEntry(entry) => tables::read_direct_counter(program, entry),
-        EntityKind::DirectMeterEntry(entry) => tables::read_direct_meter(program, entry),
+        EntityKind::TableEntry(entry) => table_reads::read(program, entry),
+        EntityKind::DirectCounterEntry(entry) => table_reads::read_direct_counter(program, entry),
+        EntityKind::DirectMeterEntry(entry) => table_reads::read_direct_meter(program, entry),
         EntityKind::CounterEntry(entry) => cells::read_counter(program, entry),
         EntityKind::MeterEntry(entry) => cells::read_meter(program, entry),
         EntityKind::RegisterEntry(entry) => cells::read_register(program, entry),
@@ -134,7 +135,7 @@ pub fn query(program: &Arc<Program>, entity: &Entity) -> Checked<Vec<Query>> {
 pub fn query_keyed(program: &Arc<Program>, entity: &Entity) -> Checked<Vec<Query>> {
     match &entity.entity {
         Some(EntityKind::TableEntry(entry)) if !entry.is_default_action => {
-            Ok(vec![tables::read_keyed(program, entry)?])
+            Ok(vec![table_reads::read_keyed(program, entry)?])
         }
         _ => query(program, entity),
     }

@@ -1,7 +1,7 @@
 //! A network adapter: queue pairs by number, the memory that they offer, and frames.
 
 use super::config::{BadConfig, Config, Connection};
-use super::memory::Memory;
+use super::memory::RegisteredMemory;
 use super::ready::{Party, Ready};
 use super::requester::{self, Outcome, Refused, Request, Requester};
 use super::responder::{self, ReceiveRefused, Received, Responder};
@@ -104,7 +104,7 @@ pub struct Adapter<M> {
     removed: (requester::Counters, responder::Counters),
 }
 
-impl<M: Memory> Adapter<M> {
+impl<M: RegisteredMemory> Adapter<M> {
     /// An adapter without queue pairs. Errors: a parameter is out of range.
     pub fn new(config: Config, memory: M) -> Result<Adapter<M>, BadConfig> {
         config.check()?;
@@ -238,7 +238,7 @@ impl<M: Memory> Adapter<M> {
     }
 }
 
-impl<M: Memory> Machine for Adapter<M> {
+impl<M: RegisteredMemory> Machine for Adapter<M> {
     type Received<'a> = &'a [u8];
     type Sent = ();
     type Buffer = Vec<u8>;

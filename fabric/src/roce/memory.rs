@@ -6,7 +6,7 @@ use std::fmt;
 
 /// Start and credentials of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RemoteAddress {
     /// Protection domain of the connection.
     pub domain: u32,
     /// Key of the region.
@@ -15,11 +15,11 @@ pub struct Place {
     pub address: u64,
 }
 
-impl Place {
+impl RemoteAddress {
     /// The place `bytes` further on. Addresses wrap around, so a region's bounds refuse places past the end.
     #[inline]
-    pub(super) fn behind(self, bytes: u32) -> Place {
-        Place { address: self.address.wrapping_add(bytes.into()), ..self }
+    pub(super) fn behind(self, bytes: u32) -> RemoteAddress {
+        RemoteAddress { address: self.address.wrapping_add(bytes.into()), ..self }
     }
 }
 
@@ -69,16 +69,16 @@ impl Modify {
 }
 
 /// Memory for responders. Every access is checked, so a region may be removed at any time.
-pub trait Memory: Send {
+pub trait RegisteredMemory: Send {
     /// Whether `bytes` bytes from `place` on may be accessed.
-    fn check(&self, place: Place, access: Access, bytes: u32) -> Result<(), Denied>;
+    fn check(&self, place: RemoteAddress, access: Access, bytes: u32) -> Result<(), Denied>;
     /// Reads as many bytes as `into` has.
-    fn read(&self, place: Place, into: &mut [u8]) -> Result<(), Denied>;
+    fn read(&self, place: RemoteAddress, into: &mut [u8]) -> Result<(), Denied>;
     /// Writes all of `bytes`.
-    fn write(&mut self, place: Place, bytes: &[u8]) -> Result<(), Denied>;
+    fn write(&mut self, place: RemoteAddress, bytes: &[u8]) -> Result<(), Denied>;
     /// Modifies a word and returns the old one. Its address is a multiple of 8, and its bytes are in x86-64's order:
     /// the lowest first.
-    fn modify(&mut self, place: Place, modify: Modify) -> Result<u64, Denied>;
+    fn modify(&mut self, place: RemoteAddress, modify: Modify) -> Result<u64, Denied>;
 }
 
 /// Rights of a region.
@@ -207,7 +207,7 @@ impl Regions {
     }
 
     /// Where in its region an access starts.
-    fn place(&self, place: Place, access: Access, bytes: usize) -> Result<usize, Denied> {
+    fn place(&self, place: RemoteAddress, access: Access, bytes: usize) -> Result<usize, Denied> {
         let region = self.regions.get(&place.key).filter(|region| region.domain == place.domain);
         let region = region.ok_or(Denied::Key)?;
         if !region.rights.permit(access) {
@@ -218,31 +218,31 @@ impl Regions {
         if bytes as u64 > room { Err(Denied::Bounds) } else { Ok(at as usize) }
     }
 
-    fn bytes_at(&mut self, place: Place, access: Access, bytes: usize) -> Result<&mut [u8], Denied> {
+    fn bytes_at(&mut self, place: RemoteAddress, access: Access, bytes: usize) -> Result<&mut [u8], Denied> {
         let at = self.place(place, access, bytes)?;
         let region = self.regions.get_mut(&place.key).ok_or(Denied::Key)?;
         Ok(&mut region.bytes[at..at + bytes])
     }
 }
 
-impl Memory for Regions {
-    fn check(&self, place: Place, access: Access, bytes: u32) -> Result<(), Denied> {
+impl RegisteredMemory for Regions {
+    fn check(&self, place: RemoteAddress, access: Access, bytes: u32) -> Result<(), Denied> {
         self.place(place, access, bytes as usize).map(|_| ())
     }
 
-    fn read(&self, place: Place, into: &mut [u8]) -> Result<(), Denied> {
+    fn read(&self, place: RemoteAddress, into: &mut [u8]) -> Result<(), Denied> {
         let at = self.place(place, Access::Read, into.len())?;
         let region = self.regions.get(&place.key).ok_or(Denied::Key)?;
         into.copy_from_slice(&region.bytes[at..at + into.len()]);
         Ok(())
     }
 
-    fn write(&mut self, place: Place, bytes: &[u8]) -> Result<(), Denied> {
+    fn write(&mut self, place: RemoteAddress, bytes: &[u8]) -> Result<(), Denied> {
         self.bytes_at(place, Access::Write, bytes.len())?.copy_from_slice(bytes);
         Ok(())
     }
 
-    fn modify(&mut self, place: Place, modify: Modify) -> Result<u64, Denied> {
+    fn modify(&mut self, place: RemoteAddress, modify: Modify) -> Result<u64, Denied> {
         let word = self.bytes_at(place, Access::Atomic, WORD_BYTES as usize)?;
         let mut old = [0; WORD_BYTES as usize];
         old.copy_from_slice(word);

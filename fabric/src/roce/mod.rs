@@ -23,7 +23,9 @@ mod timer;
 
 pub use adapter::{Adapter, Completion, Counters, PairError};
 pub use config::{BadConfig, Config, Connection};
-pub use memory::{Access, Denied, Memory, Modify, Place, Region, RegionError, Regions, Rights};
+pub use memory::{
+    Access, Denied, Modify, Region, RegionError, Regions, RegisteredMemory, RemoteAddress, Rights,
+};
 pub use ready::Party;
 pub use requester::{Counters as RequesterCounters, Failure, Outcome, Refused, Request, Requester};
 pub use reservations::{Offer, Reservation, Reservations, Token, Unreserved};

@@ -12,7 +12,7 @@
 //! the connection has to be set up again.
 
 use super::config::{Config, Connection};
-use super::memory::{Access, Denied, Memory, Modify, Place};
+use super::memory::{Access, Denied, Modify, RegisteredMemory, RemoteAddress};
 use crate::common::counters;
 use p4rack_wire::roce::frame::{self, Extension, Packet};
 use p4rack_wire::roce::{
@@ -82,14 +82,14 @@ counters! {
 enum Partial {
     Send,
     /// Place of the next byte, and number of remaining bytes.
-    Write(Place, u32),
+    Write(RemoteAddress, u32),
 }
 
 /// A response that waits to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Response {
     Acknowledge { psn: u32, syndrome: Syndrome, msn: u32 },
-    Read { psn: u32, place: Place, bytes: u32, sent: u32, msn: u32 },
+    Read { psn: u32, place: RemoteAddress, bytes: u32, sent: u32, msn: u32 },
     Atomic { psn: u32, original: u64, msn: u32 },
 }
 
@@ -166,7 +166,7 @@ impl Responder {
     }
 
     /// Accepts a request.
-    pub fn handle_packet(&mut self, packet: &Packet<'_>, memory: &mut impl Memory) {
+    pub fn handle_packet(&mut self, packet: &Packet<'_>, memory: &mut impl RegisteredMemory) {
         if self.responses.len() >= Responder::RESPONSES_PER_READ * self.config.reads_max {
             self.counters.overflows += 1;
             return;
@@ -225,7 +225,7 @@ impl Responder {
     }
 
     /// Executes the packet that is next. Returns how many sequence numbers it takes.
-    fn execute(&mut self, packet: &Packet<'_>, memory: &mut impl Memory) -> Result<u32, Stop> {
+    fn execute(&mut self, packet: &Packet<'_>, memory: &mut impl RegisteredMemory) -> Result<u32, Stop> {
         let (opcode, length) = (packet.opcode, packet.payload.len() as u32);
         let mtu = self.config.mtu.bytes();
         // All packets of a message but the last are full; only a message of one packet may be empty.
@@ -301,7 +301,7 @@ impl Responder {
         packet: &Packet<'_>,
         reth: Option<Reth>,
         immediate: Option<ImmDt>,
-        memory: &mut impl Memory,
+        memory: &mut impl RegisteredMemory,
     ) -> Result<u32, Stop> {
         let length = packet.payload.len() as u32;
         let (place, left) = match (self.partial, reth) {
@@ -342,7 +342,12 @@ impl Responder {
         Ok(1)
     }
 
-    fn execute_read(&mut self, at: u32, reth: &Reth, memory: &mut impl Memory) -> Result<u32, Stop> {
+    fn execute_read(
+        &mut self,
+        at: u32,
+        reth: &Reth,
+        memory: &mut impl RegisteredMemory,
+    ) -> Result<u32, Stop> {
         if reth.bytes > self.config.message_bytes_max {
             return Err(INVALID);
         }
@@ -366,7 +371,7 @@ impl Responder {
         &mut self,
         packet: &Packet<'_>,
         atomic: &AtomicEth,
-        memory: &mut impl Memory,
+        memory: &mut impl RegisteredMemory,
     ) -> Result<u32, Stop> {
         if !atomic.address.is_multiple_of(WORD_BYTES.into()) {
             return Err(INVALID);
@@ -388,7 +393,7 @@ impl Responder {
     }
 
     /// Answers a duplicate without executing it again.
-    fn repeat(&mut self, packet: &Packet<'_>, memory: &mut impl Memory) {
+    fn repeat(&mut self, packet: &Packet<'_>, memory: &mut impl RegisteredMemory) {
         let at = packet.bth.psn;
         match (packet.opcode, packet.extension) {
             (Opcode::ReadRequest, Extension::Rdma(reth, _)) => {
@@ -422,8 +427,8 @@ impl Responder {
         }
     }
 
-    fn place(&self, key: u32, address: u64) -> Place {
-        Place { domain: self.connection.domain, key, address }
+    fn place(&self, key: u32, address: u64) -> RemoteAddress {
+        RemoteAddress { domain: self.connection.domain, key, address }
     }
 
     /// Queues an acknowledgement. It includes all earlier ones, so it replaces one that is still queued.
@@ -442,7 +447,7 @@ impl Responder {
     }
 
     /// Writes the next frame over `out`. Returns whether there was one.
-    pub fn poll_frame(&mut self, memory: &impl Memory, out: &mut Vec<u8>) -> bool {
+    pub fn poll_frame(&mut self, memory: &impl RegisteredMemory, out: &mut Vec<u8>) -> bool {
         let Some(response) = self.responses.front_mut() else { return false };
         let mut done = true;
         match *response {

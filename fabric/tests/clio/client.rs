@@ -1,7 +1,7 @@
 //! A board, and requests to it.
 
 use p4rack_fabric::Machine as _;
-use p4rack_fabric::clio::board::{Board, Config, Grant, Memory, Quota, Quotas};
+use p4rack_fabric::clio::board::{Board, Config, Grant, PhysicalMemory, Quota, Quotas};
 use p4rack_fabric::clio::token::Secret;
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::{
@@ -40,7 +40,7 @@ pub struct Client<M> {
     out: Vec<u8>,
 }
 
-impl<M: Memory> Client<M> {
+impl<M: PhysicalMemory> Client<M> {
     pub fn new(config: Config, memory: M) -> Client<M> {
         let board = Board::new(config, Secret::new([1; 16]), memory).unwrap();
         Client { board, now: Nanos::ZERO, ids: 0, out: Vec::new() }

@@ -5,7 +5,7 @@
 //! these are 47, 50, 54, 35 and 58 for allocations of 1, 2, 3, 10 and 100 pages.
 
 use crate::client::{ALL, Client};
-use p4rack_fabric::clio::board::{Config, Grant, Index, Memory, Pool};
+use p4rack_fabric::clio::board::{Config, Grant, Index, PhysicalMemory, Pool};
 use p4rack_wire::clio::{PageSize, Status};
 use p4rack_wire::{Nanos, SplitMix};
 use std::ops::Range;
@@ -17,7 +17,7 @@ const FRAMES: u32 = 1 << 18;
 /// Memory without contents: nothing is read or written.
 struct Bare;
 
-impl Memory for Bare {
+impl PhysicalMemory for Bare {
     fn bytes(&self) -> u64 {
         u64::from(FRAMES) * SIZE.bytes()
     }

@@ -44,7 +44,7 @@ pub trait Node {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct Route {
     client: usize,
     board: usize,
     to_board: bool,
@@ -76,7 +76,7 @@ pub struct World<B = Board> {
     pub tamper: Option<Tamper>,
     /// The board that is dead: no packet to it or of it arrives.
     pub dead: Option<usize>,
-    mail: BTreeMap<(Nanos, u64), (Way, Vec<u8>)>,
+    mail: BTreeMap<(Nanos, u64), (Route, Vec<u8>)>,
     posted: u64,
 }
 
@@ -142,11 +142,11 @@ impl<B: Node> World<B> {
         self.clients[client].submit(thread, 0, tag, operation, self.now)
     }
 
-    fn post(&mut self, way: Way, mut bytes: Vec<u8>) {
+    fn post(&mut self, route: Route, mut bytes: Vec<u8>) {
         if let Some(tamper) = self.tamper {
-            tamper(&mut bytes, way.to_board);
+            tamper(&mut bytes, route.to_board);
         }
-        if self.chance(self.faults.lost) || self.dead == Some(way.board) {
+        if self.chance(self.faults.lost) || self.dead == Some(route.board) {
             return;
         }
         let copies = 1 + u64::from(self.chance(self.faults.copied));
@@ -158,14 +158,14 @@ impl<B: Node> World<B> {
             }
             let late = if self.chance(self.faults.delayed) { LATE } else { Nanos::ZERO };
             let mut at = self.now + DELAY + Nanos(self.random.next() % JITTER_NS) + late;
-            if way.to_board && self.board_bps > 0 {
-                let start = at.max(self.board_free[way.board]);
+            if route.to_board && self.board_bps > 0 {
+                let start = at.max(self.board_free[route.board]);
                 self.queue_max = self.queue_max.max(start - at);
                 at = start + Nanos::on_wire(bytes.len() as u64 + 66, self.board_bps);
-                self.board_free[way.board] = at;
+                self.board_free[route.board] = at;
             }
             self.posted += 1;
-            self.mail.insert((at, self.posted), (way, bytes));
+            self.mail.insert((at, self.posted), (route, bytes));
         }
     }
 
@@ -176,7 +176,7 @@ impl<B: Node> World<B> {
                 self.boards[board].handle_timeout(self.now);
             }
             while let Some((client, answer)) = self.boards[board].poll(self.now) {
-                self.post(Way { client, board, to_board: false }, answer);
+                self.post(Route { client, board, to_board: false }, answer);
             }
         }
         let mut out = Vec::new();
@@ -184,7 +184,7 @@ impl<B: Node> World<B> {
             self.clients[client].handle_timeout(self.now);
             while let Some(board) = self.clients[client].poll_link(self.now, &mut out) {
                 let board = usize::from(board);
-                self.post(Way { client, board, to_board: true }, out.clone());
+                self.post(Route { client, board, to_board: true }, out.clone());
             }
             while let Some((tag, outcome)) = self.clients[client].poll_completion() {
                 ended(client, tag, own(outcome));
@@ -201,7 +201,7 @@ impl<B: Node> World<B> {
         let Some(next) = calls.chain(steps).chain(mail).min() else { return false };
         self.now = self.now.max(next);
         while let Some(entry) = self.mail.first_entry().filter(|entry| entry.key().0 <= self.now) {
-            let (Way { client, board, to_board }, bytes) = entry.remove();
+            let (Route { client, board, to_board }, bytes) = entry.remove();
             if to_board {
                 self.boards[board].handle(client, &bytes, self.now);
             } else {

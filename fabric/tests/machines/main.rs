@@ -48,8 +48,8 @@ fn machines_can_be_sent_to_other_threads() {
     of_host::<Endpoint>();
     of_host::<ethernet::Endpoint>();
     of_host::<pl2::Endpoint>();
-    sent::<edm::host::compute::Node>();
-    sent::<edm::host::memory::Node>();
+    sent::<edm::host::compute::ComputeNode>();
+    sent::<edm::host::memory::MemoryNode>();
     sent::<roce::Adapter<roce::Regions>>();
     sent::<cowbird::Engine>();
     sent::<clio::board::Board<Vec<u8>, u8>>();

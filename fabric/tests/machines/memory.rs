@@ -9,7 +9,9 @@ use p4rack_fabric::cowbird::{self, Pool, Set};
 use p4rack_fabric::edm::host::compute::{self, Request};
 use p4rack_fabric::edm::host::memory::{self, Region, Rights};
 use p4rack_fabric::hostile::cowbird::{Contents, EndlessSet, Rings};
-use p4rack_fabric::roce::{self, Adapter, Connection, Memory as _, Outcome, Place, Regions};
+use p4rack_fabric::roce::{
+    self, Adapter, Connection, Outcome, Regions, RegisteredMemory as _, RemoteAddress,
+};
 use p4rack_wire::clio::{self, AllocBody, PageSize, packet};
 use p4rack_wire::cowbird::Layout;
 use p4rack_wire::edm::{Control, GRANTED_LATER, Kind, Message, OPEN, Opcode};
@@ -22,19 +24,19 @@ const COMPUTE: u16 = 4;
 pub const MEMORY: u16 = 3;
 const KEY: u32 = 7;
 
-pub fn compute() -> compute::Node {
+pub fn compute() -> compute::ComputeNode {
     let confirm = Some(Nanos::from_micros(80));
-    compute::Node::new(compute::Config { confirm, waiting_max: 8, ..compute::Config::default() }, 1)
+    compute::ComputeNode::new(compute::Config { confirm, waiting_max: 8, ..compute::Config::default() }, 1)
 }
 
-fn memory() -> memory::Node {
+fn memory() -> memory::MemoryNode {
     let rights = Rights { read: true, write: true };
     let region = Region { start: 0, bytes: vec![0; 4_096], key: KEY, rights };
-    memory::Node::new(memory::Config::default(), vec![region]).unwrap()
+    memory::MemoryNode::new(memory::Config::default(), vec![region]).unwrap()
 }
 
 /// Requests of at most a chunk: their messages are granted whole.
-pub fn ask(node: &mut compute::Node, what: u8, now: Nanos) {
+pub fn ask(node: &mut compute::ComputeNode, what: u8, now: Nanos) {
     let request = match what % 3 {
         0 => Request::Read(u32::from(what) + 1),
         1 => Request::Write(vec![what; usize::from(what)]),
@@ -73,8 +75,8 @@ fn drain<M: Machine<Buffer = Vec<u8>>>(machine: &mut M, now: Nanos) -> Vec<Vec<u
 
 /// A compute node.
 pub struct Compute {
-    machine: compute::Node,
-    other: memory::Node,
+    machine: compute::ComputeNode,
+    other: memory::MemoryNode,
 }
 
 impl Compute {
@@ -84,11 +86,11 @@ impl Compute {
 }
 
 impl Rig for Compute {
-    type Machine = compute::Node;
+    type Machine = compute::ComputeNode;
     type Mail = Vec<u8>;
     const NAME: &'static str = "compute node";
 
-    fn machine(&mut self) -> &mut compute::Node {
+    fn machine(&mut self) -> &mut compute::ComputeNode {
         &mut self.machine
     }
 
@@ -119,8 +121,8 @@ impl Rig for Compute {
 
 /// A memory node.
 pub struct Memory {
-    machine: memory::Node,
-    other: compute::Node,
+    machine: memory::MemoryNode,
+    other: compute::ComputeNode,
 }
 
 impl Memory {
@@ -147,11 +149,11 @@ impl Memory {
 }
 
 impl Rig for Memory {
-    type Machine = memory::Node;
+    type Machine = memory::MemoryNode;
     type Mail = Vec<u8>;
     const NAME: &'static str = "memory node";
 
-    fn machine(&mut self) -> &mut memory::Node {
+    fn machine(&mut self) -> &mut memory::MemoryNode {
         &mut self.machine
     }
 
@@ -374,7 +376,7 @@ impl Rig for Engine {
         let is_pool = qpn == POOL_QPN;
         let outcome = match request {
             roce::Request::Read { key, address, bytes } => {
-                let (place, mut into) = (Place { domain: 0, key, address }, vec![0; bytes as usize]);
+                let (place, mut into) = (RemoteAddress { domain: 0, key, address }, vec![0; bytes as usize]);
                 match is_pool {
                     true => self.pool.read(place, &mut into).unwrap(),
                     false => self.rings.read(place, &mut into).unwrap(),
@@ -382,7 +384,7 @@ impl Rig for Engine {
                 Outcome::Read(into)
             }
             roce::Request::Write { key, address, bytes, .. } => {
-                let place = Place { domain: 0, key, address };
+                let place = RemoteAddress { domain: 0, key, address };
                 match is_pool {
                     true => self.pool.write(place, &bytes).unwrap(),
                     false => self.rings.write(place, &bytes).unwrap(),

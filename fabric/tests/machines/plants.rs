@@ -25,7 +25,7 @@ enum Plant {
 
 /// A compute node with a bug.
 struct Planted {
-    machine: compute::Node,
+    machine: compute::ComputeNode,
     plant: Plant,
     polls: u64,
     sent: Option<u16>,

@@ -4,7 +4,7 @@ use crate::network::{DOMAIN, KEY, QPN, READ_ONLY, READ_ONLY_START, START, connec
 use crate::network::{Faults, Network};
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::roce::{
-    Completion, Config, Connection, Outcome, Place, ReceiveRefused, Region, RegionError, Request,
+    Completion, Config, Connection, Outcome, ReceiveRefused, Region, RegionError, RemoteAddress, Request,
     ResponderCounters, Rights,
 };
 use p4rack_wire::Nanos;
@@ -288,10 +288,10 @@ fn messages_are_as_long_as_they_may_be() {
 /// address.
 #[test]
 fn a_region_is_checked_to_its_last_byte() {
-    use p4rack_fabric::roce::{Access, Denied, Memory};
+    use p4rack_fabric::roce::{Access, Denied, RegisteredMemory};
     let network = network(Config::default());
     let memory = network.adapters[1].memory();
-    let place = |address: u64| Place { domain: DOMAIN + 1, key: 9, address };
+    let place = |address: u64| RemoteAddress { domain: DOMAIN + 1, key: 9, address };
     for (address, bytes, expected) in [
         (0, 64, Ok(())),
         (0, 65, Err(Denied::Bounds)),
@@ -302,6 +302,6 @@ fn a_region_is_checked_to_its_last_byte() {
     ] {
         assert_eq!(memory.check(place(address), Access::Read, bytes), expected, "{bytes} at {address}");
     }
-    let elsewhere = Place { domain: DOMAIN, ..place(0) };
+    let elsewhere = RemoteAddress { domain: DOMAIN, ..place(0) };
     assert_eq!(memory.check(elsewhere, Access::Read, 8), Err(Denied::Key));
 }

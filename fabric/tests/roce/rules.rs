@@ -5,8 +5,8 @@ use crate::network::{
 };
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::roce::{
-    Access, Adapter, Config, Connection, Denied, Failure, Memory, Modify, Outcome, PairError, Place,
-    ReceiveRefused, Refused, Region, RegionError, Regions, Request, Rights,
+    Access, Adapter, Config, Connection, Denied, Failure, Modify, Outcome, PairError, ReceiveRefused,
+    Refused, Region, RegionError, Regions, RegisteredMemory, RemoteAddress, Request, Rights,
 };
 use p4rack_wire::Nanos;
 use p4rack_wire::roce::frame::{self, Extension};
@@ -192,17 +192,17 @@ fn a_region_that_goes_while_it_is_read_ends_the_read() {
 /// Memory whose device is gone.
 struct Failing;
 
-impl Memory for Failing {
-    fn check(&self, _: Place, _: Access, _: u32) -> Result<(), Denied> {
+impl RegisteredMemory for Failing {
+    fn check(&self, _: RemoteAddress, _: Access, _: u32) -> Result<(), Denied> {
         Ok(())
     }
-    fn read(&self, _: Place, _: &mut [u8]) -> Result<(), Denied> {
+    fn read(&self, _: RemoteAddress, _: &mut [u8]) -> Result<(), Denied> {
         Err(Denied::Failed)
     }
-    fn write(&mut self, _: Place, _: &[u8]) -> Result<(), Denied> {
+    fn write(&mut self, _: RemoteAddress, _: &[u8]) -> Result<(), Denied> {
         Err(Denied::Failed)
     }
-    fn modify(&mut self, _: Place, _: Modify) -> Result<u64, Denied> {
+    fn modify(&mut self, _: RemoteAddress, _: Modify) -> Result<u64, Denied> {
         Err(Denied::Failed)
     }
 }

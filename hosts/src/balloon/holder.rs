@@ -3,7 +3,7 @@
 use super::convert;
 use super::listing::{self, Listed};
 use crate::clio::{ClioError, Patience, Session as Client};
-use crate::remote::{Granted, Opened, Place, RemoteError};
+use crate::remote::{Attachment, Granted, Opened, RemoteError};
 use crate::roce::SetupError;
 use crate::roce::setup::Server;
 use p4rack_fabric::balloon::{self, Ask, Extent, Lent, Refusal, Request, Session};
@@ -346,7 +346,7 @@ impl Tenancy {
 
     /// Opens an extent as remote memory, by the way that its memory node has: see [`Granted::open`]. The memory of `place` is the set-up
     /// service that came with it.
-    pub fn open_extent(lent: &Lent, place: Place) -> Result<Opened, RemoteError> {
+    pub fn open_extent(lent: &Lent, place: Attachment) -> Result<Opened, RemoteError> {
         let granted = convert::granted(lent.access.bytes(), lent.extent.bytes);
         granted.map_err(RemoteError::Broken)?.open(place)
     }

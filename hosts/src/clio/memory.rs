@@ -1,6 +1,6 @@
 //! A board's memory on a host: pages that the system gives when they are first used.
 
-use p4rack_fabric::clio::board::Memory;
+use p4rack_fabric::clio::board::PhysicalMemory;
 use p4rack_netdev::{Error, Pages};
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ impl Fresh {
     }
 }
 
-impl Memory for Fresh {
+impl PhysicalMemory for Fresh {
     fn bytes(&self) -> u64 {
         self.0.as_ref().len() as u64
     }

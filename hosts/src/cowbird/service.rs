@@ -48,7 +48,7 @@ struct Inner<E> {
 
 /// A call that makes sense.
 #[derive(Debug)]
-struct Asked {
+struct CheckedServe {
     peer: End,
     token: Token,
     sets: Vec<(u32, u64, Layout)>,
@@ -85,7 +85,7 @@ fn red(set: &v1::Set) -> Red {
 }
 
 impl<E: Engine> Inner<E> {
-    fn check(&self, caller: &Caller, request: &ServeRequest) -> Result<Asked, Status> {
+    fn check(&self, caller: &Caller, request: &ServeRequest) -> Result<CheckedServe, Status> {
         let peer = End::of(request.end.as_ref()).map_err(Status::invalid_argument)?;
         if let Some(members) = &self.config.members {
             members.check(caller, &peer.station)?;
@@ -115,16 +115,16 @@ impl<E: Engine> Inner<E> {
             ));
         }
         let pairs_max = pairs_of("pairs_max", request.pairs_max).map_err(Status::invalid_argument)?;
-        Ok(Asked { peer, token, sets, reds, pairs_max })
+        Ok(CheckedServe { peer, token, sets, reds, pairs_max })
     }
 
     /// Serves until the caller has gone or something fails.
     async fn begin(
         self: Arc<Self>,
         caller: Caller,
-        asked: Asked,
+        asked: CheckedServe,
     ) -> Result<ReceiverStream<Result<ServeResponse, Status>>, Status> {
-        let Asked { peer, token, sets, reds, pairs_max } = asked;
+        let CheckedServe { peer, token, sets, reds, pairs_max } = asked;
         let pairs = self.engine.pairs(sets.len());
         if pairs.compute > pairs_max {
             return Err(Status::failed_precondition(format!(

@@ -43,7 +43,7 @@ pub(super) type Done = Result<Vec<u8>, Error>;
 #[derive(Debug)]
 pub struct Client {
     port: EdmPort,
-    node: compute::Node,
+    node: compute::ComputeNode,
     poller: Poller,
     /// Numbers of the port's links in the poller.
     links: Vec<usize>,
@@ -63,7 +63,7 @@ impl Client {
         let mut poller = Poller::new();
         let links = port.watch(&mut poller)?;
         // One program at a time opens the link, so no other started at this time.
-        let node = compute::Node::new(config.node.clone(), clock::now().0);
+        let node = compute::ComputeNode::new(config.node.clone(), clock::now().0);
         Ok(Client { port, node, poller, links, config: config.node, open: 0, done: VecDeque::new() })
     }
 

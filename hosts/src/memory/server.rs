@@ -74,7 +74,7 @@ fn first_session() -> u16 {
 #[derive(Debug)]
 pub struct Server<B> {
     config: ServerConfig,
-    node: memory::Node<B>,
+    node: memory::MemoryNode<B>,
     port: EdmPort,
     outlet: Outlet,
     started: Nanos,
@@ -87,7 +87,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send> Server<B> {
     /// Errors: there is no such interface, no permission, another program on this host runs a node on it; regions overlap.
     pub fn open(config: ServerConfig, regions: Vec<Region<B>>) -> Result<Server<B>, ServerError> {
         let node_config = Config { first_session: first_session(), ..config.node.clone() };
-        let node = memory::Node::new(node_config, regions).map_err(ServerError::Regions)?;
+        let node = memory::MemoryNode::new(node_config, regions).map_err(ServerError::Regions)?;
         let port = EdmPort::open(config.port.clone())?;
         let outlet = Outlet::open(config.stats_file.clone(), config.metrics_addr)?;
         Ok(Server { config, node, port, outlet, started: clock::now(), granted: None })
@@ -149,12 +149,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send> Server<B> {
 }
 
 /// Refused requests by reason.
-fn refused<B: AsRef<[u8]> + AsMut<[u8]>>(node: &memory::Node<B>) -> Vec<(&'static str, u64)> {
+fn refused<B: AsRef<[u8]> + AsMut<[u8]>>(node: &memory::MemoryNode<B>) -> Vec<(&'static str, u64)> {
     let reasons = Status::ALL.into_iter().filter(|status| *status != Status::Done);
     reasons.map(|status| (status.name(), node.counters().refused[status as usize])).collect()
 }
 
-fn exposition<B: AsRef<[u8]> + AsMut<[u8]>>(host: &str, node: &memory::Node<B>) -> String {
+fn exposition<B: AsRef<[u8]> + AsMut<[u8]>>(host: &str, node: &memory::MemoryNode<B>) -> String {
     let mut text = Exposition::default();
     let mut family = |name: &str, label: &str, help: &str, values: Vec<(&'static str, u64)>| {
         text.family(name, help, "counter");

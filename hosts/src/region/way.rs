@@ -39,9 +39,9 @@ struct Taken {
     failed: Option<Status>,
 }
 
-/// What was asked of the way for a request.
+/// A request's operations, as far as the way accepted them.
 #[derive(Clone, Copy, Debug, Default)]
-struct Asked {
+struct RequestOperations {
     /// Operations that it took.
     operations: u32,
     /// Blocks that are zeros, and need no operation.
@@ -50,7 +50,7 @@ struct Asked {
     failed: Option<Status>,
 }
 
-/// What became of requests that were submitted.
+/// Outcome of submitting requests.
 #[derive(Clone, Copy, Debug, Default)]
 struct Submitted {
     /// Whether the way has operations of them.
@@ -128,7 +128,8 @@ impl Transport {
             local.under_way += 1;
             let number =
                 self.requests.push(Taken { request, left: 0, is_asked: false, zeroed: 0, failed: None });
-            let Asked { operations, zeroed, failed } = self.submit_request(number, request, &mut local);
+            let RequestOperations { operations, zeroed, failed } =
+                self.submit_request(number, request, &mut local);
             // A request for zeros alone asks the way for nothing.
             if operations > 0 || failed.is_some() {
                 self.unanswered.get_or_insert(self.remote.now());
@@ -149,7 +150,7 @@ impl Transport {
     }
 
     /// Submits the operations of a request.
-    fn submit_request(&mut self, number: u64, request: Request, local: &mut Local) -> Asked {
+    fn submit_request(&mut self, number: u64, request: Request, local: &mut Local) -> RequestOperations {
         // Back in its place below.
         let mut fresh = self.fresh.take();
         let mut zeroed = 0;
@@ -179,7 +180,7 @@ impl Transport {
             }
         };
         self.fresh = fresh;
-        Asked { operations, zeroed, failed }
+        RequestOperations { operations, zeroed, failed }
     }
 
     /// Submits the operations on adjacent blocks: reads, or writes of these bytes. Returns how many the way took, and why not all.

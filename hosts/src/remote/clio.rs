@@ -1,7 +1,7 @@
 //! A range of a Clio board's memory as a way, or one range on each of several boards, over UDP sockets of the thread's own.
 
 use super::cut::Cut;
-use super::{Abilities, Held, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
+use super::{Abilities, Attachment, Held, Opened, Operation, Order, Outcome, Remote, RemoteError, Shape};
 use super::{Opcode, Status, WordOrder, Written};
 use crate::clio::{Session, Wanted};
 use p4rack_fabric::clio::lib::{self, Change, Credentials, Refused};
@@ -144,11 +144,11 @@ impl Clio {
 }
 
 /// Becomes a client of a board, or of several, whose processes end when the way is dropped.
-pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
-    let first = place.memory("a board")?;
-    let servers: Vec<_> = std::iter::once(first).chain(&place.more_boards).cloned().collect();
-    let wanted = Wanted::bytes(if place.shared { 0 } else { shape.region_bytes });
-    let clio = Clio::over(Session::open_over(&servers, wanted, None, place.patience)?);
+pub(super) fn open(attachment: Attachment, shape: Shape) -> Result<Opened, RemoteError> {
+    let first = attachment.memory("a board")?;
+    let servers: Vec<_> = std::iter::once(first).chain(&attachment.more_boards).cloned().collect();
+    let wanted = Wanted::bytes(if attachment.shared { 0 } else { shape.region_bytes });
+    let clio = Clio::over(Session::open_over(&servers, wanted, None, attachment.patience)?);
     let (offered, needed) = (clio.abilities().region_bytes, shape.region_bytes);
     if offered < needed {
         let what = if servers.len() > 1 { "the boards offer" } else { "the board offers" };
@@ -160,10 +160,11 @@ pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
 
 /// Becomes a client of a process whose rights were handed on, with this range.
 pub(super) fn open_granted(
-    place: &Place,
+    attachment: &Attachment,
     credentials: Credentials,
     range: (u64, u64),
 ) -> Result<Opened, RemoteError> {
-    let session = Session::open_granted(place.memory("a board")?, credentials, range, place.patience)?;
+    let session =
+        Session::open_granted(attachment.memory("a board")?, credentials, range, attachment.patience)?;
     Ok((Box::new(Clio::new(session)), Held(None)))
 }

@@ -1,6 +1,8 @@
 //! A way that delivers ends late: for tests, and as the smallest example of a wrapper.
 
-use super::{Abilities, Held, Local, Opened, Operation, Outcome, Place, Remote, RemoteError, Shape, Status};
+use super::{
+    Abilities, Attachment, Held, Local, Opened, Operation, Outcome, Remote, RemoteError, Shape, Status,
+};
 use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
 use std::collections::VecDeque;
@@ -76,7 +78,7 @@ impl<R: Remote> Remote for Delayed<R> {
 }
 
 /// Opens fresh memory of this process with delayed ends.
-pub(super) fn open(_place: Place, shape: Shape) -> Result<Opened, RemoteError> {
+pub(super) fn open(_attachment: Attachment, shape: Shape) -> Result<Opened, RemoteError> {
     Ok((Box::new(Delayed::new(Local::new(shape.region_bytes), DELAY)), Held(None)))
 }
 

@@ -1,6 +1,6 @@
 //! Rights to memory that were handed on, such as those to an extent of a balloon.
 
-use super::{Opened, Pieces, Place, RemoteError, clio, pair};
+use super::{Attachment, Opened, Pieces, RemoteError, clio, pair};
 use crate::roce::setup::Token;
 use p4rack_fabric::clio::lib::Credentials;
 use p4rack_fabric::remote::Way;
@@ -45,15 +45,15 @@ impl Granted {
         *bytes
     }
 
-    /// Opens the way to it, from the calling thread's network namespace. The memory of `place` is the set-up service of the board or the
+    /// Opens the way to it, from the calling thread's network namespace. The memory of `attachment` is the set-up service of the board or the
     /// pool; an adapter is needed by RDMA alone. Errors: the place lacks a field, the service does not answer, or the rights have ended.
-    pub fn open(&self, place: Place) -> Result<Opened, RemoteError> {
+    pub fn open(&self, attachment: Attachment) -> Result<Opened, RemoteError> {
         let (remote, held) = match self {
             Granted::Process { credentials, address, bytes } => {
-                clio::open_granted(&place, *credentials, (*address, *bytes))?
+                clio::open_granted(&attachment, *credentials, (*address, *bytes))?
             }
             Granted::Region { token, key, address, bytes } => {
-                pair::open_granted(place, token, (*key, *address, *bytes))?
+                pair::open_granted(attachment, token, (*key, *address, *bytes))?
             }
         };
         Ok((Box::new(Pieces::new(remote)), held))

@@ -1,6 +1,6 @@
 //! Memory of this process, as a baseline for other ways.
 
-use super::{Abilities, Held, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
+use super::{Abilities, Attachment, Held, Opened, Operation, Order, Outcome, Remote, RemoteError, Shape};
 use super::{Opcode, Status, WordOrder, Written};
 use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
@@ -120,6 +120,6 @@ impl Remote for Local {
 }
 
 /// Opens fresh memory.
-pub(super) fn open(_place: Place, shape: Shape) -> Result<Opened, RemoteError> {
+pub(super) fn open(_attachment: Attachment, shape: Shape) -> Result<Opened, RemoteError> {
     Ok((Box::new(Local::new(shape.region_bytes)), Held(None)))
 }

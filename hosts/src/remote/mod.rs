@@ -53,7 +53,7 @@ mod window;
 pub use certain::Certain;
 pub use clio::Clio;
 pub use delayed::Delayed;
-pub use edm::Edm;
+pub use edm::{Edm, EdmAnswer};
 pub use error::RemoteError;
 pub use granted::Granted;
 pub use joined::Joined;
@@ -130,7 +130,7 @@ impl<R: Remote + ?Sized> Remote for Box<R> {
 
 /// A program's end of a way, and the services of the other end. Each way uses its part of this.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct Attachment {
     /// Interface to the rack.
     pub interface: String,
     /// Address of this end's adapter.
@@ -151,17 +151,23 @@ pub struct Place {
     pub patience: Patience,
 }
 
-impl Place {
-    /// The place of an adapter, with a pool or a server of bytes.
-    pub fn at(interface: &str, ip: Ipv4Addr, adapter: Config, memory: Server) -> Place {
-        Place { interface: interface.to_owned(), ip, adapter, memory: Some(memory), ..Place::here() }
+impl Attachment {
+    /// That of an adapter, with a pool or a server of bytes.
+    pub fn at(interface: &str, ip: Ipv4Addr, adapter: Config, memory: Server) -> Attachment {
+        Attachment {
+            interface: interface.to_owned(),
+            ip,
+            adapter,
+            memory: Some(memory),
+            ..Attachment::local()
+        }
     }
 
-    /// No place: sufficient for the program's own memory.
-    pub fn here() -> Place {
+    /// None: sufficient for the program's own memory.
+    pub fn local() -> Attachment {
         let adapter = Config::default();
         let ip = Ipv4Addr::UNSPECIFIED;
-        Place {
+        Attachment {
             interface: String::new(),
             ip,
             adapter,
@@ -207,7 +213,7 @@ impl fmt::Debug for Held {
 pub type Opened = (Box<dyn Remote>, Held);
 
 /// Opens a way for a program's maximum load.
-type Open = fn(Place, Shape) -> Result<Opened, RemoteError>;
+type Open = fn(Attachment, Shape) -> Result<Opened, RemoteError>;
 
 /// The function that opens each way.
 static OPENERS: &[(Way, Open)] = &[
@@ -226,10 +232,10 @@ static OPENERS: &[(Way, Open)] = &[
 ];
 
 /// Opens a way, from the calling thread's network namespace. Errors: the place lacks a field, or a service does not answer.
-pub fn open(way: Way, place: Place, shape: Shape) -> Result<Opened, RemoteError> {
+pub fn open(way: Way, attachment: Attachment, shape: Shape) -> Result<Opened, RemoteError> {
     let opener = OPENERS.iter().find(|(known, _)| *known == way);
     let (_, open) = opener.ok_or_else(|| RemoteError::Lacks(format!("a module that opens {way}")))?;
-    let (remote, held) = open(place, shape)?;
+    let (remote, held) = open(attachment, shape)?;
     Ok(if remote.abilities().pieces_max > 0 { (remote, held) } else { (Box::new(Pieces::new(remote)), held) })
 }
 

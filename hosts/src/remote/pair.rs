@@ -1,7 +1,9 @@
 //! A queue pair of the program's own as a way to remote memory. Those to extents over one interface are of one adapter.
 
 use super::shared::Shared;
-use super::{Abilities, Held, Lease, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
+use super::{
+    Abilities, Attachment, Held, Lease, Opened, Operation, Order, Outcome, Remote, RemoteError, Shape,
+};
 use super::{Opcode, Status, WordOrder, Written};
 use crate::roce::SetupError;
 use crate::roce::setup::{Connected, Offer, Reserved, Station, Token, numbers};
@@ -111,25 +113,29 @@ enum Wanted<'a> {
 }
 
 /// Reserves memory of a pool and connects a queue pair to it.
-pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
+pub(super) fn open(attachment: Attachment, shape: Shape) -> Result<Opened, RemoteError> {
     let bytes = shape.region_bytes;
-    let wanted = if place.shared { Wanted::Shared } else { Wanted::Reserved(bytes) };
-    connect(place, &wanted, |offer| offer.bytes >= bytes)
+    let wanted = if attachment.shared { Wanted::Shared } else { Wanted::Reserved(bytes) };
+    connect(attachment, &wanted, |offer| offer.bytes >= bytes)
 }
 
 /// Connects a queue pair to a region whose rights were handed on, with this key, address and number of bytes.
 pub(super) fn open_granted(
-    place: Place,
+    attachment: Attachment,
     token: &Token,
     region: (u32, u64, u64),
 ) -> Result<Opened, RemoteError> {
-    connect(place, &Wanted::Granted(token), |offer| (offer.key, offer.address, offer.bytes) == region)
+    connect(attachment, &Wanted::Granted(token), |offer| (offer.key, offer.address, offer.bytes) == region)
 }
 
 /// Connects a queue pair to the first region that suits.
-fn connect(place: Place, wanted: &Wanted<'_>, suits: impl Fn(&Offer) -> bool) -> Result<Opened, RemoteError> {
-    let pool = place.memory("a pool")?.clone();
-    let Place { interface, ip, adapter: config, .. } = place;
+fn connect(
+    attachment: Attachment,
+    wanted: &Wanted<'_>,
+    suits: impl Fn(&Offer) -> bool,
+) -> Result<Opened, RemoteError> {
+    let pool = attachment.memory("a pool")?.clone();
+    let Attachment { interface, ip, adapter: config, .. } = attachment;
     // A process may hold many extents, and an adapter may need the interface for itself.
     let adapter = match wanted {
         Wanted::Granted(_) => Shared::of_process(&interface, ip, &config)?,

@@ -1,6 +1,8 @@
 //! Cowbird's rings as a way to remote memory. Programs that need the rings without this layer's cost use `p4rack_cowbird`.
 
-use super::{Abilities, Held, Lease, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
+use super::{
+    Abilities, Attachment, Held, Lease, Opened, Operation, Order, Outcome, Remote, RemoteError, Shape,
+};
 use super::{Status, WordOrder, Written};
 use crate::commands::Gone;
 use crate::cowbird::node::{CowbirdNode, NodeConfig, ThreadClient};
@@ -90,21 +92,21 @@ impl Lease for CowbirdNode {
 }
 
 /// Starts a compute node with one thread's rings.
-pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
-    let pool = place.memory("a pool")?.clone();
-    let mtu_bytes = place.adapter.mtu.bytes();
+pub(super) fn open(attachment: Attachment, shape: Shape) -> Result<Opened, RemoteError> {
+    let pool = attachment.memory("a pool")?.clone();
+    let mtu_bytes = attachment.adapter.mtu.bytes();
     let layout = Layout {
         entries: (shape.reads.count + shape.writes.count + 1).next_power_of_two().max(256),
         request_bytes: shape.writes.ring_bytes(),
         response_bytes: shape.reads.ring_bytes(),
     };
     let node = NodeConfig {
-        interface: place.interface,
-        ip: place.ip,
-        adapter: place.adapter,
+        interface: attachment.interface,
+        ip: attachment.ip,
+        adapter: attachment.adapter,
         loss: Loss::default(),
         pool,
-        engines: place.engines,
+        engines: attachment.engines,
         layout,
         threads: 1,
         region_bytes: vec![shape.region_bytes],

@@ -1,6 +1,6 @@
 //! Remote memory on this machine with its pool, its engine and its user, each in a namespace of its own.
 
-use super::{Held, Place, Remote, RemoteError, Shape, open};
+use super::{Attachment, Held, Remote, RemoteError, Shape, open};
 use crate::commands::Handle;
 use crate::cowbird::rack::{Pool, Rack};
 use crate::roce::setup::Server;
@@ -89,8 +89,8 @@ impl Setting {
         }
         let rack = Rack::start(1, &config(), cowbird::Config::default(), 2 * shape.region_bytes)?;
         let (ns, ip) = rack.compute_node(0);
-        let place = Place { engines: vec![Rack::engine_server()], ..place(ip, config()) };
-        let (remote, held) = ns.run(|| open(way, place, shape))??;
+        let attachment = Attachment { engines: vec![Rack::engine_server()], ..attachment(ip, config()) };
+        let (remote, held) = ns.run(|| open(way, attachment, shape))??;
         Ok(Setting { end: remote, meter: Meter { held, runtime: runtime()?, base: Base::Rack(rack) } })
     }
 
@@ -100,8 +100,8 @@ impl Setting {
         let config = Config { reads_max: Config::default().reads_max, ..config() };
         let Switch { star, engine, cpu } = switch;
         let pool = Pool::start(star, &config, 2 * shape.region_bytes)?;
-        let place = Place { engines: vec![engine], ..place(Star::ip(1), config) };
-        let (remote, held) = pool.star.host(1).run(|| open(Way::COWBIRD_P4, place, shape))??;
+        let attachment = Attachment { engines: vec![engine], ..attachment(Star::ip(1), config) };
+        let (remote, held) = pool.star.host(1).run(|| open(Way::COWBIRD_P4, attachment, shape))??;
         Ok(Setting { end: remote, meter: Meter { held, runtime: runtime()?, base: Base::Switch(cpu, pool) } })
     }
 
@@ -151,6 +151,6 @@ fn config() -> Config {
 }
 
 /// An end's place in the racks of this machine.
-fn place(ip: Ipv4Addr, adapter: Config) -> Place {
-    Place::at(FRAMES, ip, adapter, Pool::server())
+fn attachment(ip: Ipv4Addr, adapter: Config) -> Attachment {
+    Attachment::at(FRAMES, ip, adapter, Pool::server())
 }

@@ -11,7 +11,7 @@ use crate::frames::{FrameSocket, Vanished};
 use crate::outlet::Counts;
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::common::SplitMix;
-use p4rack_fabric::roce::{Adapter, BadConfig, Config, Memory};
+use p4rack_fabric::roce::{Adapter, BadConfig, Config, RegisteredMemory};
 use p4rack_netdev::packet::{Frames, Options};
 use p4rack_netdev::{Links, PacketSocket, Poller, clock, packet};
 use p4rack_wire::ethernet::overhead;
@@ -121,7 +121,7 @@ pub struct RocePort<M> {
     frame: Vec<u8>,
 }
 
-impl<M: Memory> RocePort<M> {
+impl<M: RegisteredMemory> RocePort<M> {
     /// Opens an interface of the calling thread's network namespace for an adapter with address `ip`. Takes exclusive use of the
     /// interface, unless the system has that address there.
     pub fn open(

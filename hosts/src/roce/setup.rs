@@ -5,7 +5,7 @@
 
 use super::error::SetupError;
 use p4rack_fabric::common::SplitMix;
-use p4rack_fabric::roce::{Adapter, Config, Connection, Memory, PairError, Party, Rights};
+use p4rack_fabric::roce::{Adapter, Config, Connection, PairError, Party, RegisteredMemory, Rights};
 pub use p4rack_fabric::roce::{Offer, Token};
 use p4rack_netdev::clock;
 use p4rack_p4rt::p4rack::roce::v1::roce_client::RoceClient;
@@ -173,7 +173,7 @@ pub fn numbers() -> SplitMix {
 }
 
 /// Adds queue pairs whose numbers follow those of both ends. Errors: why not; none is left then.
-pub(crate) fn add_pairs<M: Memory>(
+pub(crate) fn add_pairs<M: RegisteredMemory>(
     adapter: &mut Adapter<M>,
     ends: &[End; 2],
     pairs: u32,
@@ -183,7 +183,7 @@ pub(crate) fn add_pairs<M: Memory>(
 }
 
 /// The same, whose frames take the turns of a party.
-pub(crate) fn add_pairs_of<M: Memory>(
+pub(crate) fn add_pairs_of<M: RegisteredMemory>(
     adapter: &mut Adapter<M>,
     ends: &[End; 2],
     pairs: u32,
@@ -201,7 +201,12 @@ pub(crate) fn add_pairs_of<M: Memory>(
 }
 
 /// Removes those of these queue pairs that are still there: they may have gone before, and their numbers be others'.
-pub(crate) fn remove_pairs<M: Memory>(adapter: &mut Adapter<M>, ends: &[End; 2], pairs: u32, domain: u32) {
+pub(crate) fn remove_pairs<M: RegisteredMemory>(
+    adapter: &mut Adapter<M>,
+    ends: &[End; 2],
+    pairs: u32,
+    domain: u32,
+) {
     for number in 0..pairs {
         let [own, peer] = ends.map(|end| end.nth(number));
         if adapter.connection(own.qpn) == Some(&own.connection(&peer, domain)) {

@@ -8,7 +8,7 @@ use p4rack_hosts::Handle;
 use p4rack_hosts::balloon::{Key, serve_board};
 use p4rack_hosts::clio::server::{At, Host, Server as Board};
 use p4rack_hosts::clio::service::Service;
-use p4rack_hosts::remote::Place;
+use p4rack_hosts::remote::Attachment;
 use p4rack_hosts::roce::Loss;
 use p4rack_hosts::roce::pool;
 use p4rack_hosts::roce::setup::Server;
@@ -36,12 +36,12 @@ pub fn key() -> Key {
 
 /// Runs a test beside a board with `bytes` bytes, and half as many for its store; it is given the place of a client that joins the process
 /// offered to all.
-pub fn with_board(bytes: u64, test: impl FnOnce(&Place)) {
+pub fn with_board(bytes: u64, test: impl FnOnce(&Attachment)) {
     with_board_and_store(bytes, bytes / 2, |place, _| test(place));
 }
 
 /// The same with a store of `store_bytes`, and a handle to the board.
-pub fn with_board_and_store(bytes: u64, store_bytes: u64, test: impl FnOnce(&Place, Handle<Host>)) {
+pub fn with_board_and_store(bytes: u64, store_bytes: u64, test: impl FnOnce(&Attachment, Handle<Host>)) {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     with_board_at([any; 2], (bytes, store_bytes), test);
 }
@@ -50,7 +50,7 @@ pub fn with_board_and_store(bytes: u64, store_bytes: u64, test: impl FnOnce(&Pla
 pub fn with_board_at(
     [packets, set_up]: [SocketAddr; 2],
     (bytes, store_bytes): (u64, u64),
-    test: impl FnOnce(&Place, Handle<Host>),
+    test: impl FnOnce(&Attachment, Handle<Host>),
 ) {
     let setting = Setting {
         packets: At::Udp(packets),
@@ -64,7 +64,7 @@ pub fn with_board_at(
 }
 
 /// The same, of a board that remembers what it has executed for `retry_keep`.
-pub fn with_board_that_keeps(retry_keep: Nanos, bytes: u64, test: impl FnOnce(&Place, Handle<Host>)) {
+pub fn with_board_that_keeps(retry_keep: Nanos, bytes: u64, test: impl FnOnce(&Attachment, Handle<Host>)) {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let (packets, set_up, loss) = (At::Udp(any), any, Loss::default());
     with_board_as(&Setting { packets, set_up, bytes, store_bytes: 0, loss, retry_keep }, test);
@@ -82,7 +82,7 @@ pub struct Setting {
 }
 
 /// The same as described.
-pub fn with_board_as(setting: &Setting, test: impl FnOnce(&Place, Handle<Host>)) {
+pub fn with_board_as(setting: &Setting, test: impl FnOnce(&Attachment, Handle<Host>)) {
     let Setting { packets, set_up, bytes, store_bytes, loss, retry_keep } = setting;
     let size = PageSize::suiting(*bytes);
     let frames = size.pages(*bytes) as u32;
@@ -111,7 +111,7 @@ pub fn with_board_as(setting: &Setting, test: impl FnOnce(&Place, Handle<Host>))
             }
         });
         let _wakes = Wakes(&end);
-        let place = Place::at("", Ipv4Addr::LOCALHOST, roce::Config::default(), memory);
-        test(&Place { shared: true, ..place }, handle);
+        let place = Attachment::at("", Ipv4Addr::LOCALHOST, roce::Config::default(), memory);
+        test(&Attachment { shared: true, ..place }, handle);
     });
 }

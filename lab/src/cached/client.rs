@@ -14,7 +14,7 @@ use p4rack_codegen::Rack;
 use p4rack_codegen::rack::Mix;
 use p4rack_fabric::remote::Service;
 use p4rack_hosts::region::Statistics;
-use p4rack_hosts::remote::{Held, Joined, Part, Place, Remote};
+use p4rack_hosts::remote::{Attachment, Held, Joined, Part, Remote};
 use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
 use serde::{Deserialize, Serialize};
@@ -132,8 +132,9 @@ fn open(rack: &Rack, setup: &Setup<'_>, task: &ClientTask) -> Result<Opened, Lab
     let (own, of) = task.part;
     if let Some(Lending { addr, holder }) = &task.lending {
         let wanted = (setup.extents(), setup.cache.pool.extent_bytes);
-        let place = Place { patience: p4rack_memory::patience(rack), ..task.end.place.clone() };
-        let (holding, extents) = Holding::begin(addr, *holder, wanted, place)?;
+        let attachment =
+            Attachment { patience: p4rack_memory::patience(rack), ..task.end.attachment.clone() };
+        let (holding, extents) = Holding::begin(addr, *holder, wanted, attachment)?;
         let claims = extents.iter().map(|extent| extent.claim).collect();
         let (ways, held) = extents.into_iter().map(|Extent { way, held, .. }| (way, held)).unzip();
         let way = Part::new(Joined::new(ways).map_err(failed)?, 0, setup.layout.region_bytes());

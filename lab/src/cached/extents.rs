@@ -5,7 +5,7 @@ use crate::error::LabError;
 use crate::sys;
 use p4rack_fabric::balloon::Lent;
 use p4rack_hosts::balloon::{LeaseError, Tenancy};
-use p4rack_hosts::remote::{Held, Place, Remote};
+use p4rack_hosts::remote::{Attachment, Held, Remote};
 use p4rack_hosts::roce::setup::Server;
 use p4rack_wire::Nanos;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub(super) struct Holding {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     /// This end of the way to an extent, but for the memory node's service.
-    place: Place,
+    attachment: Attachment,
 }
 
 fn failed(error: impl std::fmt::Display) -> LabError {
@@ -68,7 +68,7 @@ impl Holding {
         addr: &str,
         holder: u32,
         (count, bytes): (u64, u64),
-        place: Place,
+        attachment: Attachment,
     ) -> Result<(Holding, Vec<Extent>), LabError> {
         let server = Server { addr: addr.to_owned(), tls: None };
         let (tell, came) = channel();
@@ -86,7 +86,7 @@ impl Holding {
             }
         });
         let thread = thread.map_err(LabError::system("starting a thread"))?;
-        let holding = Holding { came, shared, thread: Some(thread), place };
+        let holding = Holding { came, shared, thread: Some(thread), attachment };
         let extents = (0..count).map(|_| holding.wait()).collect::<Result<_, _>>()?;
         Ok((holding, extents))
     }
@@ -104,7 +104,7 @@ impl Holding {
         let (place, bytes) = (lent.extent.place, lent.extent.bytes);
         let claim = Claim { node: place.node, start: place.start, bytes, since_ns: at_ns };
         let memory = Some(Server { addr: service, tls: None });
-        let opened = Tenancy::open_extent(&lent, Place { memory, ..self.place.clone() });
+        let opened = Tenancy::open_extent(&lent, Attachment { memory, ..self.attachment.clone() });
         let (way, held) = opened.map_err(failed)?;
         Ok(Extent { claim, way, held })
     }

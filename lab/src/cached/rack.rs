@@ -17,7 +17,7 @@ use crate::ways::Reach;
 use crate::workload::{Span, seed};
 use crate::ycsb::{Contents, SoFar};
 use p4rack_codegen::Rack;
-use p4rack_codegen::rack::Store;
+use p4rack_codegen::rack::StoreParameters;
 use p4rack_codegen::scheme::cowbird::Cowbird;
 use p4rack_fabric::remote::{Service, Way};
 use p4rack_hosts::region::{RegionError, RemoteRegion};
@@ -307,9 +307,9 @@ fn take_over(
 }
 
 /// All clients' stores as one, with the mixes of all percentages.
-fn together(setup: &Setup<'_>, clients: usize) -> Store {
+fn together(setup: &Setup<'_>, clients: usize) -> StoreParameters {
     let steps = setup.cache.local_percent.len();
-    Store {
+    StoreParameters {
         records: setup.store.records * clients as u32,
         mixes: (0..steps).flat_map(|_| setup.mixes().iter().copied()).collect(),
         ..setup.store.clone()

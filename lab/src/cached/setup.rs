@@ -3,7 +3,7 @@
 use super::store::Layout;
 use crate::error::LabError;
 use p4rack_codegen::Rack;
-use p4rack_codegen::rack::{Cache, Mix, Store};
+use p4rack_codegen::rack::{Cache, Mix, StoreParameters};
 use p4rack_fabric::remote::{Service, Way};
 use p4rack_hosts::region::RegionConfig;
 use p4rack_hosts::remote::{Shape, UnderWay};
@@ -15,7 +15,7 @@ const UNDER_WAY: UnderWay = UnderWay::of(24, 4_096);
 /// Parameters of all clients.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setup<'a> {
-    pub store: &'a Store,
+    pub store: &'a StoreParameters,
     pub cache: &'a Cache,
     pub layout: Layout,
 }
@@ -124,7 +124,7 @@ mod tests {
             engine: None,
             pool,
         };
-        let store = Store {
+        let store = StoreParameters {
             records: 4_000,
             value_bytes: 1_000,
             mixes: vec![Mix::B, Mix::C],

@@ -13,7 +13,7 @@ use crate::sys;
 use crate::tors;
 use crate::workload::Span;
 use crate::ycsb::{ClientReport, Contents, MixReport, SoFar};
-use p4rack_codegen::rack::Store as StoreParameters;
+use p4rack_codegen::rack::StoreParameters;
 use p4rack_history::Effects;
 use p4rack_report::text;
 use p4rack_wire::{Histogram, Nanos};

@@ -9,7 +9,7 @@
 
 use super::fields::Fields;
 use super::lines::{self, LINE_BYTES_MAX};
-use super::piped::{Asked, Next, Protocol, What};
+use super::piped::{Next, PendingRequest, Protocol, Purpose};
 use super::redis::{self, Reply, command, expect, reply, wrote};
 use crate::ycsb::Ended;
 use std::io;
@@ -58,13 +58,13 @@ fn name(field: u32) -> String {
 }
 
 impl Protocol for Hashes {
-    fn ask(&mut self, asked: Asked, out: &mut Vec<u8>) {
+    fn ask(&mut self, asked: PendingRequest, out: &mut Vec<u8>) {
         let (record, field) = (record(asked.key), self.fields.of(asked.number));
         match asked.what {
-            What::Get | What::Count => {
+            Purpose::Get | Purpose::Count => {
                 command(out, &[b"HMGET", record.as_bytes(), b"n", name(field).as_bytes()]);
             }
-            What::Put(None) => {
+            Purpose::Put(None) => {
                 let is_written = self.is_written.get_mut(asked.key as usize);
                 let is_first = is_written.is_some_and(|is_written| !std::mem::replace(is_written, true));
                 command(out, &[b"MULTI"]);
@@ -73,7 +73,7 @@ impl Protocol for Hashes {
                 self.set(asked.key, which, out);
                 command(out, &[b"EXEC"]);
             }
-            What::Put(Some(expected)) => {
+            Purpose::Put(Some(expected)) => {
                 self.values.clear();
                 self.fields.append(asked.key, field, &mut self.values);
                 let (expected, name) = (expected.to_string(), name(field));
@@ -91,14 +91,14 @@ impl Protocol for Hashes {
         }
     }
 
-    fn answer(&mut self, asked: Asked, input: &[u8]) -> io::Result<Option<(Next, usize)>> {
+    fn answer(&mut self, asked: PendingRequest, input: &[u8]) -> io::Result<Option<(Next, usize)>> {
         let (fields, field) = (&self.fields, self.fields.of(asked.number));
         lines::read(input, |lines| {
             let how = match asked.what {
-                What::Get | What::Count => {
+                Purpose::Get | Purpose::Count => {
                     redis::found(lines, |value| fields.is_one(asked.key, field, value))?
                 }
-                What::Put(None) => {
+                Purpose::Put(None) => {
                     expect(lines, Reply::Word(b"OK"))?;
                     expect(lines, Reply::Word(b"QUEUED"))?;
                     expect(lines, Reply::Word(b"QUEUED"))?;
@@ -110,7 +110,7 @@ impl Protocol for Hashes {
                         _ => Ended::Wrong,
                     }
                 }
-                What::Put(Some(expected)) => redis::changed(reply(lines)?, expected),
+                Purpose::Put(Some(expected)) => redis::changed(reply(lines)?, expected),
             };
             Ok(Next::Ended(how))
         })

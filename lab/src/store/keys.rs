@@ -108,7 +108,7 @@ pub(super) fn store_bytes(records: u32, value_bytes: usize, under_way: usize) ->
 
 /// Request of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum KeyRequest {
     Read,
     Create,
     /// With the newest version that was known.
@@ -128,7 +128,7 @@ pub(super) struct KeyStore<K> {
     /// Newest known versions, by key.
     known: Vec<u64>,
     /// Operations in flight, by token: key, and request.
-    under_way: Vec<Option<(u32, Asked)>>,
+    under_way: Vec<Option<(u32, KeyRequest)>>,
     value: Vec<u8>,
     /// Answers by token; kept to reuse its memory.
     came: Vec<(usize, Came)>,
@@ -159,20 +159,20 @@ impl<K: Keys> KeyStore<K> {
         }
     }
 
-    fn ask(&mut self, token: usize, key: u32, asked: Asked) -> Result<Option<Ended>, Error> {
+    fn ask(&mut self, token: usize, key: u32, asked: KeyRequest) -> Result<Option<Ended>, Error> {
         if self.under_way.len() <= token {
             self.under_way.resize(token + 1, None);
         }
         self.under_way[token] = Some((key, asked));
-        if asked != Asked::Read {
+        if asked != KeyRequest::Read {
             self.writes += 1;
             fill(key.into(), self.own << OWN_SHIFT | self.writes, &mut self.value);
         }
         let ask = match asked {
-            Asked::Read => Ask::Read,
-            Asked::Create => Ask::Create(&self.value),
-            Asked::Update(_) => Ask::Update(&self.value),
-            Asked::UpdateVersion(version) => Ask::UpdateVersion(version, &self.value),
+            KeyRequest::Read => Ask::Read,
+            KeyRequest::Create => Ask::Create(&self.value),
+            KeyRequest::Update(_) => Ask::Update(&self.value),
+            KeyRequest::UpdateVersion(version) => Ask::UpdateVersion(version, &self.value),
         };
         self.keys.ask(token as u64, &key.to_be_bytes(), ask)?;
         Ok(None)
@@ -184,11 +184,13 @@ impl<K: Keys> KeyStore<K> {
         let Some((key, asked)) = operation else { return Err(Error::Unasked) };
         let known = self.known[key as usize];
         let ended = match (asked, came) {
-            (Asked::Create, Came::Exists) => return self.ask(token, key, Asked::Update(known)),
-            (Asked::Read, Came::Value(version, true)) => Ended::Found(version),
-            (Asked::Create, Came::Done) => Ended::Wrote(1),
-            (Asked::Update(version) | Asked::UpdateVersion(version), Came::Done) => Ended::Wrote(version + 1),
-            (Asked::UpdateVersion(_), Came::NotFound) => Ended::Changed,
+            (KeyRequest::Create, Came::Exists) => return self.ask(token, key, KeyRequest::Update(known)),
+            (KeyRequest::Read, Came::Value(version, true)) => Ended::Found(version),
+            (KeyRequest::Create, Came::Done) => Ended::Wrote(1),
+            (KeyRequest::Update(version) | KeyRequest::UpdateVersion(version), Came::Done) => {
+                Ended::Wrote(version + 1)
+            }
+            (KeyRequest::UpdateVersion(_), Came::NotFound) => Ended::Changed,
             (_, Came::Failed) => Ended::Lost,
             // A value of no write, a key that is gone, an answer to something else.
             _ => Ended::Wrong,
@@ -203,7 +205,7 @@ impl<K: Keys> KeyStore<K> {
 
 impl<K: Keys> Store for KeyStore<K> {
     fn get(&mut self, token: usize, key: u32, _until: Nanos) -> Result<Option<Ended>, Error> {
-        self.ask(token, key, Asked::Read)
+        self.ask(token, key, KeyRequest::Read)
     }
 
     fn put(
@@ -214,9 +216,9 @@ impl<K: Keys> Store for KeyStore<K> {
         _until: Nanos,
     ) -> Result<Option<Ended>, Error> {
         let asked = match (expected, self.known[key as usize]) {
-            (Some(version), _) => Asked::UpdateVersion(version),
-            (None, 0) => Asked::Create,
-            (None, known) => Asked::Update(known),
+            (Some(version), _) => KeyRequest::UpdateVersion(version),
+            (None, 0) => KeyRequest::Create,
+            (None, known) => KeyRequest::Update(known),
         };
         self.ask(token, key, asked)
     }

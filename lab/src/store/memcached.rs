@@ -12,7 +12,7 @@
 //! read is the server's word alone.
 
 use super::lines::{self, LINE_BYTES_MAX, Lines, Stop, failed, number};
-use super::piped::{Asked, Next, Protocol, Values, What};
+use super::piped::{Next, PendingRequest, Protocol, Purpose, Values};
 use crate::ycsb::Ended;
 use std::io::{self, Write};
 
@@ -81,40 +81,40 @@ fn counted(lines: &mut Lines<'_>) -> Result<Ended, Stop> {
 }
 
 impl Protocol for Memcached {
-    fn ask(&mut self, asked: Asked, out: &mut Vec<u8>) {
+    fn ask(&mut self, asked: PendingRequest, out: &mut Vec<u8>) {
         let key = asked.key;
         match asked.what {
-            What::Get => put(out, format_args!("mg n{key} v\r\nmg v{key} v c\r\n")),
-            What::Put(None) => {
+            Purpose::Get => put(out, format_args!("mg n{key} v\r\nmg v{key} v c\r\n")),
+            Purpose::Put(None) => {
                 self.set(key, "", out);
                 count(key, out);
             }
-            What::Put(Some(_)) => {
+            Purpose::Put(Some(_)) => {
                 let number = self.numbers.get(asked.token).copied().unwrap_or(0);
                 self.set(key, &format!(" C{number}"), out);
             }
-            What::Count => count(key, out),
+            Purpose::Count => count(key, out),
         }
     }
 
-    fn answer(&mut self, asked: Asked, input: &[u8]) -> io::Result<Option<(Next, usize)>> {
+    fn answer(&mut self, asked: PendingRequest, input: &[u8]) -> io::Result<Option<(Next, usize)>> {
         let values = &self.values;
         let mut unique = None;
         let answer = lines::read(input, |lines| match asked.what {
-            What::Get => Ok(Next::Ended(match (item(lines)?, item(lines)?) {
+            Purpose::Get => Ok(Next::Ended(match (item(lines)?, item(lines)?) {
                 (Some((version, _)), Some((value, number_of))) if values.is_one(asked.key, value) => {
                     unique = Some(number_of);
                     Ended::Found(number(version)?)
                 }
                 _ => Ended::Wrong,
             })),
-            What::Put(expected) => match (lines.line()?, expected) {
+            Purpose::Put(expected) => match (lines.line()?, expected) {
                 (b"HD", None) => counted(lines).map(Next::Ended),
-                (b"HD", Some(_)) => Ok(Next::Ask(What::Count)),
+                (b"HD", Some(_)) => Ok(Next::Ask(Purpose::Count)),
                 (b"EX", Some(_)) => Ok(Next::Ended(Ended::Changed)),
                 (line, _) => Err(failed("an error", line)),
             },
-            What::Count => counted(lines).map(Next::Ended),
+            Purpose::Count => counted(lines).map(Next::Ended),
         })?;
         if let Some(number) = unique {
             self.keep(asked.token, number);

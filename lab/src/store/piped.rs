@@ -17,7 +17,7 @@ const AGAIN: Nanos = Nanos::from_millis(1);
 
 /// Purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum Purpose {
     /// A record and its version.
     Get,
     /// Another value, in place of this version or of any.
@@ -28,10 +28,10 @@ pub(super) enum What {
 
 /// A request under way.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct PendingRequest {
     pub(super) token: usize,
     pub(super) key: u32,
-    pub(super) what: What,
+    pub(super) what: Purpose,
     /// Of the client's operation.
     pub(super) number: u64,
     until: Nanos,
@@ -43,17 +43,17 @@ pub(super) enum Next {
     /// The operation has ended.
     Ended(Ended),
     /// It needs another request.
-    Ask(What),
+    Ask(Purpose),
 }
 
 /// How a server is spoken to.
 pub(super) trait Protocol {
     /// Appends a request.
-    fn ask(&mut self, asked: Asked, out: &mut Vec<u8>);
+    fn ask(&mut self, asked: PendingRequest, out: &mut Vec<u8>);
 
     /// The answer to a request at the beginning of `input`, with its bytes; `None` if it is not complete. Errors: it is none of this
     /// protocol, or the server can't go on.
-    fn answer(&mut self, asked: Asked, input: &[u8]) -> io::Result<Option<(Next, usize)>>;
+    fn answer(&mut self, asked: PendingRequest, input: &[u8]) -> io::Result<Option<(Next, usize)>>;
 
     /// Bytes of the longest answer.
     fn answer_bytes_max(&self) -> usize;
@@ -97,7 +97,7 @@ pub struct PipedStore<P> {
     stream: TcpStream,
     poller: Poller,
     protocol: P,
-    asked: VecDeque<Asked>,
+    asked: VecDeque<PendingRequest>,
     /// The client's operation whose requests come.
     number: u64,
     /// Requests that the socket has not taken.
@@ -124,11 +124,11 @@ impl<P: Protocol> PipedStore<P> {
         Ok(PipedStore { to, stream, poller, protocol, asked, number: 0, out, input, piece })
     }
 
-    fn give(&mut self, token: usize, key: u32, what: What, until: Nanos) {
-        self.ask(Asked { token, key, what, number: self.number, until });
+    fn give(&mut self, token: usize, key: u32, what: Purpose, until: Nanos) {
+        self.ask(PendingRequest { token, key, what, number: self.number, until });
     }
 
-    fn ask(&mut self, asked: Asked) {
+    fn ask(&mut self, asked: PendingRequest) {
         self.protocol.ask(asked, &mut self.out);
         self.asked.push_back(asked);
     }
@@ -181,7 +181,7 @@ impl<P: Protocol> PipedStore<P> {
                     any = true;
                     ended(asked.token, how);
                 }
-                Next::Ask(what) => self.ask(Asked { what, ..asked }),
+                Next::Ask(what) => self.ask(PendingRequest { what, ..asked }),
             }
         }
         self.input.drain(..taken);
@@ -204,7 +204,7 @@ impl<P: Protocol> Store for PipedStore<P> {
     }
 
     fn get(&mut self, token: usize, key: u32, until: Nanos) -> Result<Option<Ended>, Error> {
-        self.give(token, key, What::Get, until);
+        self.give(token, key, Purpose::Get, until);
         Ok(None)
     }
 
@@ -215,7 +215,7 @@ impl<P: Protocol> Store for PipedStore<P> {
         expected: Option<u64>,
         until: Nanos,
     ) -> Result<Option<Ended>, Error> {
-        self.give(token, key, What::Put(expected), until);
+        self.give(token, key, Purpose::Put(expected), until);
         Ok(None)
     }
 

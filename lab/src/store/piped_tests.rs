@@ -15,12 +15,12 @@ fn value(stamp: u64) -> Vec<u8> {
     value
 }
 
-fn asked(what: What) -> Asked {
-    Asked { token: 3, key: KEY, what, number: 1, until: Nanos(0) }
+fn asked(what: Purpose) -> PendingRequest {
+    PendingRequest { token: 3, key: KEY, what, number: 1, until: Nanos(0) }
 }
 
 /// Next step after an answer. However it is cut, it is not complete before its last byte.
-fn next(protocol: &mut impl Protocol, what: What, answer: &[u8]) -> Next {
+fn next(protocol: &mut impl Protocol, what: Purpose, answer: &[u8]) -> Next {
     for bytes in 0..answer.len() {
         let cut = protocol.answer(asked(what), &answer[..bytes]).unwrap();
         assert_eq!(cut, None, "after {bytes} bytes of {}", answer.escape_ascii());
@@ -32,7 +32,7 @@ fn next(protocol: &mut impl Protocol, what: What, answer: &[u8]) -> Next {
     next
 }
 
-fn refused(protocol: &mut impl Protocol, what: What, answer: &[u8]) -> String {
+fn refused(protocol: &mut impl Protocol, what: Purpose, answer: &[u8]) -> String {
     protocol.answer(asked(what), answer).unwrap_err().to_string()
 }
 
@@ -40,16 +40,16 @@ fn refused(protocol: &mut impl Protocol, what: What, answer: &[u8]) -> String {
 fn redis_answers_with_versions() {
     let mut redis = Redis::new(VALUE_BYTES, 1);
     let record = |value: &[u8]| [b"*2\r\n$2\r\n12\r\n$16\r\n", value, b"\r\n"].concat();
-    assert_eq!(next(&mut redis, What::Get, &record(&value(9))), Next::Ended(Ended::Found(12)));
+    assert_eq!(next(&mut redis, Purpose::Get, &record(&value(9))), Next::Ended(Ended::Found(12)));
     let mut torn = value(9);
     torn[12] ^= 1;
-    assert_eq!(next(&mut redis, What::Get, &record(&torn)), Next::Ended(Ended::Wrong));
-    assert_eq!(next(&mut redis, What::Get, b"*2\r\n$-1\r\n$-1\r\n"), Next::Ended(Ended::Wrong));
+    assert_eq!(next(&mut redis, Purpose::Get, &record(&torn)), Next::Ended(Ended::Wrong));
+    assert_eq!(next(&mut redis, Purpose::Get, b"*2\r\n$-1\r\n$-1\r\n"), Next::Ended(Ended::Wrong));
     let put = b"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:13\r\n+OK\r\n";
-    assert_eq!(next(&mut redis, What::Put(None), put), Next::Ended(Ended::Wrote(13)));
-    assert_eq!(next(&mut redis, What::Put(Some(12)), b":0\r\n"), Next::Ended(Ended::Changed));
-    assert_eq!(next(&mut redis, What::Put(Some(12)), b":13\r\n"), Next::Ended(Ended::Wrote(13)));
-    assert_eq!(next(&mut redis, What::Put(Some(12)), b":14\r\n"), Next::Ended(Ended::Wrong));
+    assert_eq!(next(&mut redis, Purpose::Put(None), put), Next::Ended(Ended::Wrote(13)));
+    assert_eq!(next(&mut redis, Purpose::Put(Some(12)), b":0\r\n"), Next::Ended(Ended::Changed));
+    assert_eq!(next(&mut redis, Purpose::Put(Some(12)), b":13\r\n"), Next::Ended(Ended::Wrote(13)));
+    assert_eq!(next(&mut redis, Purpose::Put(Some(12)), b":14\r\n"), Next::Ended(Ended::Wrong));
 }
 
 /// The number of a request decides its field, for the request and its answer.
@@ -57,8 +57,8 @@ fn redis_answers_with_versions() {
 fn redis_answers_with_versions_of_fields() {
     let new = || Hashes::new(KEY + 1, Fields::new(10, VALUE_BYTES, 1));
     let (mut redis, mut out) = (new(), Vec::new());
-    let field = Fields::new(10, VALUE_BYTES, 1).of(asked(What::Get).number);
-    redis.ask(asked(What::Get), &mut out);
+    let field = Fields::new(10, VALUE_BYTES, 1).of(asked(Purpose::Get).number);
+    redis.ask(asked(Purpose::Get), &mut out);
     let name = format!("f{field}");
     assert!(out.ends_with(format!("HMGET\r\n$2\r\nr7\r\n$1\r\nn\r\n$2\r\n{name}\r\n").as_bytes()));
     let record = |of: u32| {
@@ -66,16 +66,20 @@ fn redis_answers_with_versions_of_fields() {
         Fields::new(10, VALUE_BYTES, 8).append(KEY, of, &mut value);
         [b"*2\r\n$2\r\n12\r\n$16\r\n", value.as_slice(), b"\r\n"].concat()
     };
-    assert_eq!(next(&mut redis, What::Get, &record(field)), Next::Ended(Ended::Found(12)));
-    assert_eq!(next(&mut redis, What::Get, &record(field ^ 1)), Next::Ended(Ended::Wrong), "another field");
+    assert_eq!(next(&mut redis, Purpose::Get, &record(field)), Next::Ended(Ended::Found(12)));
+    assert_eq!(
+        next(&mut redis, Purpose::Get, &record(field ^ 1)),
+        Next::Ended(Ended::Wrong),
+        "another field"
+    );
     let put = b"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:13\r\n:0\r\n";
-    assert_eq!(next(&mut redis, What::Put(None), put), Next::Ended(Ended::Wrote(13)));
-    assert_eq!(next(&mut redis, What::Put(Some(12)), b":13\r\n"), Next::Ended(Ended::Wrote(13)));
-    assert_eq!(next(&mut redis, What::Put(Some(12)), b":0\r\n"), Next::Ended(Ended::Changed));
+    assert_eq!(next(&mut redis, Purpose::Put(None), put), Next::Ended(Ended::Wrote(13)));
+    assert_eq!(next(&mut redis, Purpose::Put(Some(12)), b":13\r\n"), Next::Ended(Ended::Wrote(13)));
+    assert_eq!(next(&mut redis, Purpose::Put(Some(12)), b":0\r\n"), Next::Ended(Ended::Changed));
     // The first write of a record has all fields, and the next one a single one.
     for (count, only) in [(10, None), (1, Some(name.as_str()))] {
         out.clear();
-        redis.ask(asked(What::Put(None)), &mut out);
+        redis.ask(asked(Purpose::Put(None)), &mut out);
         let text = out.escape_ascii().to_string();
         assert_eq!(text.matches("\\r\\n$16\\r\\n").count(), count, "{text}");
         assert!(only.is_none_or(|name| text.contains(name)), "{text}");
@@ -86,20 +90,23 @@ fn redis_answers_with_versions_of_fields() {
 fn memcached_answers_with_versions() {
     let mut memcached = Memcached::new(VALUE_BYTES, 1);
     let record = |value: &[u8]| [b"VA 2\r\n12\r\nVA 16 c45\r\n", value, b"\r\n"].concat();
-    assert_eq!(next(&mut memcached, What::Get, &record(&value(9))), Next::Ended(Ended::Found(12)));
+    assert_eq!(next(&mut memcached, Purpose::Get, &record(&value(9))), Next::Ended(Ended::Found(12)));
     // A conditional put names the value that its token has read.
     let mut out = Vec::new();
-    memcached.ask(asked(What::Put(Some(12))), &mut out);
+    memcached.ask(asked(Purpose::Put(Some(12))), &mut out);
     assert!(out.starts_with(b"ms v7 16 C45\r\n") && out.ends_with(b"\r\n"), "{}", out.escape_ascii());
     assert_eq!(
-        next(&mut memcached, What::Get, &record(&value(9)[..15].repeat(2)[..16])),
+        next(&mut memcached, Purpose::Get, &record(&value(9)[..15].repeat(2)[..16])),
         Next::Ended(Ended::Wrong)
     );
-    assert_eq!(next(&mut memcached, What::Get, b"EN\r\nEN\r\n"), Next::Ended(Ended::Wrong));
-    assert_eq!(next(&mut memcached, What::Put(None), b"HD\r\nVA 2\r\n13\r\n"), Next::Ended(Ended::Wrote(13)));
-    assert_eq!(next(&mut memcached, What::Put(Some(12)), b"HD\r\n"), Next::Ask(What::Count));
-    assert_eq!(next(&mut memcached, What::Count, b"VA 2\r\n13\r\n"), Next::Ended(Ended::Wrote(13)));
-    assert_eq!(next(&mut memcached, What::Put(Some(12)), b"EX\r\n"), Next::Ended(Ended::Changed));
+    assert_eq!(next(&mut memcached, Purpose::Get, b"EN\r\nEN\r\n"), Next::Ended(Ended::Wrong));
+    assert_eq!(
+        next(&mut memcached, Purpose::Put(None), b"HD\r\nVA 2\r\n13\r\n"),
+        Next::Ended(Ended::Wrote(13))
+    );
+    assert_eq!(next(&mut memcached, Purpose::Put(Some(12)), b"HD\r\n"), Next::Ask(Purpose::Count));
+    assert_eq!(next(&mut memcached, Purpose::Count, b"VA 2\r\n13\r\n"), Next::Ended(Ended::Wrote(13)));
+    assert_eq!(next(&mut memcached, Purpose::Put(Some(12)), b"EX\r\n"), Next::Ended(Ended::Changed));
 }
 
 /// A value that was never written is not taken for one of its key.
@@ -109,7 +116,7 @@ fn zeros_are_no_value() {
     assert!(values.is_one(KEY, &value(1)) && !values.is_one(KEY, &[0; VALUE_BYTES]));
     assert!(!values.is_one(KEY + 1, &value(1)) && !values.is_one(KEY, &value(1)[..8]));
     let zeros = b"VA 2\r\n12\r\nVA 16 c45\r\n\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\r\n";
-    assert_eq!(next(&mut Memcached::new(VALUE_BYTES, 1), What::Get, zeros), Next::Ended(Ended::Wrong));
+    assert_eq!(next(&mut Memcached::new(VALUE_BYTES, 1), Purpose::Get, zeros), Next::Ended(Ended::Wrong));
 }
 
 /// The request that follows from an answer leaves before the client waits: one wait takes the operation to its end.
@@ -149,16 +156,16 @@ fn a_request_that_follows_from_an_answer_leaves_before_the_wait() {
 #[test]
 fn failures_of_a_server_end_its_client() {
     let mut redis = Redis::new(VALUE_BYTES, 1);
-    let said = refused(&mut redis, What::Put(Some(1)), b"-OOM command not allowed\r\n");
+    let said = refused(&mut redis, Purpose::Put(Some(1)), b"-OOM command not allowed\r\n");
     assert!(said.contains("an error: `-OOM command not allowed`"), "{said}");
-    let said = refused(&mut redis, What::Get, b"*2\r\n$99999999999999999999\r\n");
+    let said = refused(&mut redis, Purpose::Get, b"*2\r\n$99999999999999999999\r\n");
     assert!(said.contains("no number"), "{said}");
-    let said = refused(&mut redis, What::Get, &[b'x'; 2_000]);
+    let said = refused(&mut redis, Purpose::Get, &[b'x'; 2_000]);
     assert!(said.contains("a line without an end"), "{said}");
     let mut memcached = Memcached::new(VALUE_BYTES, 1);
-    let said = refused(&mut memcached, What::Put(None), b"SERVER_ERROR out of memory storing object\r\n");
+    let said = refused(&mut memcached, Purpose::Put(None), b"SERVER_ERROR out of memory storing object\r\n");
     assert!(said.contains("SERVER_ERROR out of memory"), "{said}");
-    let said = refused(&mut memcached, What::Get, b"VA 2\r\n12345\r\n");
+    let said = refused(&mut memcached, Purpose::Get, b"VA 2\r\n12345\r\n");
     assert!(said.contains("bytes without an end"), "{said}");
 }
 
@@ -219,7 +226,7 @@ fn answers() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// Results for all prefixes of an input, one byte longer each.
-fn grows(protocol: &mut impl Protocol, what: What, input: &[u8]) -> Result<(), TestCaseError> {
+fn grows(protocol: &mut impl Protocol, what: Purpose, input: &[u8]) -> Result<(), TestCaseError> {
     let mut before = None;
     for length in 0..=input.len() {
         let now = protocol.answer(asked(what), &input[..length]).map_err(|error| error.to_string());
@@ -239,7 +246,7 @@ proptest! {
     /// However an answer is cut into pieces, it means the same, and no bytes are more than a refusal.
     #[test]
     fn any_bytes_mean_the_same_however_they_come(input in answers()) {
-        for what in [What::Get, What::Put(None), What::Put(Some(12)), What::Count] {
+        for what in [Purpose::Get, Purpose::Put(None), Purpose::Put(Some(12)), Purpose::Count] {
             grows(&mut Redis::new(VALUE_BYTES, 1), what, &input)?;
             grows(&mut Memcached::new(VALUE_BYTES, 1), what, &input)?;
             grows(&mut Hashes::new(KEY + 1, Fields::new(10, VALUE_BYTES, 1)), what, &input)?;

@@ -9,7 +9,7 @@
 //! All of a request leaves in one piece, so each is one exchange.
 
 use super::lines::{self, LINE_BYTES_MAX, Lines, Stop, failed, number};
-use super::piped::{Asked, Next, Protocol, Values, What};
+use super::piped::{Next, PendingRequest, Protocol, Purpose, Values};
 use crate::ycsb::Ended;
 use std::io;
 
@@ -77,19 +77,19 @@ pub(super) fn expect(lines: &mut Lines<'_>, wanted: Reply<'_>) -> Result<(), Sto
 }
 
 impl Protocol for Redis {
-    fn ask(&mut self, asked: Asked, out: &mut Vec<u8>) {
+    fn ask(&mut self, asked: PendingRequest, out: &mut Vec<u8>) {
         let [version, value] = ["n", "v"].map(|kind| format!("{kind}{}", asked.key).into_bytes());
         self.value.clear();
         match asked.what {
-            What::Get | What::Count => command(out, &[b"MGET", &version, &value]),
-            What::Put(None) => {
+            Purpose::Get | Purpose::Count => command(out, &[b"MGET", &version, &value]),
+            Purpose::Put(None) => {
                 self.values.append(asked.key, &mut self.value);
                 command(out, &[b"MULTI"]);
                 command(out, &[b"INCR", &version]);
                 command(out, &[b"SET", &value, &self.value]);
                 command(out, &[b"EXEC"]);
             }
-            What::Put(Some(expected)) => {
+            Purpose::Put(Some(expected)) => {
                 self.values.append(asked.key, &mut self.value);
                 let (keys, expected) = (b"2", expected.to_string());
                 command(
@@ -100,12 +100,12 @@ impl Protocol for Redis {
         }
     }
 
-    fn answer(&mut self, asked: Asked, input: &[u8]) -> io::Result<Option<(Next, usize)>> {
+    fn answer(&mut self, asked: PendingRequest, input: &[u8]) -> io::Result<Option<(Next, usize)>> {
         let values = &self.values;
         lines::read(input, |lines| {
             let how = match asked.what {
-                What::Get | What::Count => found(lines, |value| values.is_one(asked.key, value))?,
-                What::Put(None) => {
+                Purpose::Get | Purpose::Count => found(lines, |value| values.is_one(asked.key, value))?,
+                Purpose::Put(None) => {
                     expect(lines, Reply::Word(b"OK"))?;
                     expect(lines, Reply::Word(b"QUEUED"))?;
                     expect(lines, Reply::Word(b"QUEUED"))?;
@@ -114,7 +114,7 @@ impl Protocol for Redis {
                     expect(lines, Reply::Word(b"OK"))?;
                     wrote(version)
                 }
-                What::Put(Some(expected)) => changed(reply(lines)?, expected),
+                Purpose::Put(Some(expected)) => changed(reply(lines)?, expected),
             };
             Ok(Next::Ended(how))
         })

@@ -21,7 +21,7 @@ use crate::ways::{self, End, Reach};
 use crate::workload::{Span, print_result};
 use crate::ycsb::{self, Client, ClientConfig, ClientReport, Error, Store};
 use p4rack_codegen::Rack;
-use p4rack_codegen::rack::{KvServer, Run, Store as StoreParameters};
+use p4rack_codegen::rack::{KvServer, Run, StoreParameters};
 use p4rack_codegen::scheme::clio::Clio;
 use p4rack_fabric::remote::{Link, Service, Way};
 use p4rack_hosts::clio::{Kv, KvShape};
@@ -319,7 +319,7 @@ pub fn use_store(path: &Path, name: &str, reached: Reached, seed: u64, task: Tas
     let way = end.way;
     if is_in_offload(&rack, way) && !matches!(task, Task::Bulk(..)) {
         let board = end
-            .place
+            .attachment
             .memory
             .ok_or_else(|| LabError::Unfit(format!("{way} without the address of a board")))?;
         let shape = KvShape {
@@ -333,7 +333,7 @@ pub fn use_store(path: &Path, name: &str, reached: Reached, seed: u64, task: Tas
         return operate(&mut records, &config, task);
     }
     // Its clients share the records.
-    end.place.shared = true;
+    end.attachment.shared = true;
     let load = match task {
         Task::Bulk(_, Some(load)) => load,
         _ => Load::writing(slot_bytes(value_bytes)),

@@ -9,7 +9,7 @@ use crate::results::Skipped;
 use crate::running::Running;
 use crate::ycsb::Store;
 use p4rack_codegen::Rack;
-use p4rack_codegen::rack::{KvServer, Store as StoreParameters};
+use p4rack_codegen::rack::{KvServer, StoreParameters};
 use std::io;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};

@@ -6,7 +6,7 @@
 //! bulk: 2 | 0 (4) | 0 (8) | bytes until the stream ends, which are thrown away
 //! ```
 
-use super::piped::{Asked, Next, Protocol, Values, What};
+use super::piped::{Next, PendingRequest, Protocol, Purpose, Values};
 use super::slot::{self, Slot};
 use crate::ycsb::Ended;
 use p4rack_hosts::remote::WordOrder;
@@ -113,10 +113,10 @@ impl Slots {
 }
 
 impl Protocol for Slots {
-    fn ask(&mut self, asked: Asked, out: &mut Vec<u8>) {
+    fn ask(&mut self, asked: PendingRequest, out: &mut Vec<u8>) {
         let (kind, expected) = match asked.what {
-            What::Put(expected) => (PUT, expected.unwrap_or(ANY)),
-            What::Get | What::Count => (GET, 0),
+            Purpose::Put(expected) => (PUT, expected.unwrap_or(ANY)),
+            Purpose::Get | Purpose::Count => (GET, 0),
         };
         out.extend_from_slice(&[kind, 0, 0, 0]);
         out.extend_from_slice(&asked.key.to_be_bytes());
@@ -126,8 +126,8 @@ impl Protocol for Slots {
         }
     }
 
-    fn answer(&mut self, asked: Asked, input: &[u8]) -> io::Result<Option<(Next, usize)>> {
-        let is_put = matches!(asked.what, What::Put(_));
+    fn answer(&mut self, asked: PendingRequest, input: &[u8]) -> io::Result<Option<(Next, usize)>> {
+        let is_put = matches!(asked.what, Purpose::Put(_));
         let bytes = if is_put { 8 } else { self.answer_bytes_max() };
         let Some(answer) = input.get(..bytes) else { return Ok(None) };
         let how = match (is_put, answer.first_chunk()) {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// How long a host's command may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(300);
-/// What is kept of a command's output; the rest is counted.
+/// Bytes of a command's output that are kept; the rest is counted.
 const OUTPUT_MAX: usize = 1 << 20;
 
 /// A host's command that has ended.
@@ -134,7 +134,7 @@ struct Output {
 }
 
 impl Output {
-    /// Reads what is there. Returns whether more may follow.
+    /// Reads available output. Returns whether more may follow.
     fn read(&mut self) -> Result<bool, LabError> {
         let mut piece = [0; 16 << 10];
         // A command that never stops writing must not keep us from looking at the time.

@@ -13,12 +13,12 @@
 //! ```
 //!
 //! - **A switch is `p4rack switch run`**, as in racks. All switches share a namespace, so that one controller reaches all of them at
-//!   loopback addresses, as in Mininet. They do without rings and huge pages: there may be many.
+//!   loopback addresses, as in Mininet. They use no rings and no huge pages, since there may be many of them.
 //! - **All or nothing.** Description, programs and entries are checked before anything starts. A switch gets its program, then all its
 //!   entries in one Write that is rolled back as a whole. If anything fails, the processes end and the namespaces vanish with them.
-//! - **Links.** A rate is the switch ports', and by the kernel's token bucket the host's. Delay and loss are made by one switch of a
-//!   link, in both directions, beside its core (`switchd::wire`).
-//! - **Hosts are the kernel's**: their addresses are on the link. At a rack's switch, hosts whose protocol needs agents have them.
+//! - **Links.** Switch ports have the link's rate, and the kernel's token bucket limits the host. One switch of a link causes its
+//!   delay and loss, in both directions, beside its core (`switchd::wire`).
+//! - **Hosts are the kernel's**: their addresses are on the link. In racks whose protocol needs agents, hosts have agents.
 //! - **Namespaces have no residents.** `exec` opens the descriptor that the supervisor holds.
 
 mod hosts;

@@ -32,7 +32,7 @@ const HELP: &str = "\
 A command that ends in & goes on in the background.
 ";
 
-/// What a line was.
+/// A parsed line.
 #[derive(Debug, PartialEq, Eq)]
 enum Line<'l> {
     Nothing,
@@ -104,7 +104,7 @@ fn say(text: &str) {
     let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
 }
 
-/// Runs lines from standard input until `exit` or its end. A line that fails is reported, and the prompt goes on.
+/// Runs lines from standard input until `exit` or end of file. Reports lines that fail, and continues.
 pub(super) fn interact(running: &mut Running<'_>) -> Result<(), LabError> {
     sys::catch_at_prompt();
     let is_terminal = std::io::stdin().is_terminal();
@@ -213,7 +213,7 @@ fn finish(
     })
 }
 
-/// Waits for a child; kills it if we are asked to end, the `others` fail, or at the limit, which is `None`.
+/// Waits for a child. Kills it if we are asked to end, if the `others` fail, or at the limit; then returns `None`.
 fn wait(
     child: &mut Child,
     limit: Option<Duration>,

@@ -32,18 +32,18 @@ pub struct Options {
     pub quiet: bool,
 }
 
-/// What to do with a topology that runs.
+/// Use of a running topology.
 #[derive(Clone, Debug)]
 pub enum Use {
-    /// Run the hosts' commands, of which one that fails is a failure, then the workload.
+    /// Run the hosts' commands, which must all succeed, then the workload.
     Commands,
-    /// After the hosts' commands, run lines as the prompt takes them, from a file.
+    /// After the hosts' commands, run the prompt's lines from a file.
     Script(PathBuf),
     /// After the hosts' commands, a prompt.
     Prompt,
 }
 
-/// What a run has shown.
+/// Results of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// What ran. Its processes have ended, so only names and addresses are printed.
@@ -51,9 +51,9 @@ pub struct Outcome {
     pub network: KeptRack,
     /// The hosts' commands.
     pub commands: Vec<Done>,
-    /// What the workload showed, if there is one and the commands succeeded.
+    /// Results of the workload, if there is one and the commands succeeded.
     pub traffic: Option<Traffic>,
-    /// What failed, in sentences; empty if nothing did.
+    /// Failures, in sentences.
     pub failures: Vec<String>,
 }
 

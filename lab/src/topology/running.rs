@@ -7,7 +7,7 @@ use crate::network::{HOST_INTERFACE, TAP_INTERFACE, port_interface};
 use crate::process::{self, Process, START};
 use crate::progress::Progress;
 use crate::running::{capture_control, capture_folder};
-use crate::state::{KeptHost, KeptRack, KeptSwitch, Pid, Place};
+use crate::state::{KeptHost, KeptRack, KeptSwitch, NamespaceHolder, Pid};
 use crate::sys;
 use p4rack_codegen::topology::{Runs, Target, Topology};
 use p4rack_ctrl::ConnectOptions;
@@ -30,11 +30,11 @@ pub(super) struct Running<'a> {
     control_capture: Option<Process>,
 }
 
-/// What is needed to start the switches. Nothing has been started for it.
+/// Everything that starting the switches takes. Making it starts nothing.
 pub(super) struct Plan {
-    /// What they should hold; `None` for those whose program a controller brings.
+    /// Their programs and entries; `None` for a switch whose program a controller installs.
     desired: Vec<Option<Desired>>,
-    /// BMv2, if one of them is.
+    /// BMv2, if one of them runs it.
     bmv2: Option<Bmv2>,
 }
 
@@ -43,7 +43,7 @@ impl Plan {
     pub(super) fn of(topology: &Topology) -> Result<Plan, LabError> {
         topology.check_local()?;
         let bmv2 = Bmv2::for_topology(topology)?;
-        // All mistakes together, as those of the description.
+        // Reports all mistakes together, like those of the description.
         let made = provision::desired_of_all(topology);
         let mistakes: Vec<String> =
             made.iter().filter_map(|made| made.as_ref().err()).map(ToString::to_string).collect();
@@ -138,7 +138,7 @@ impl<'a> Running<'a> {
         self.switches.iter_mut().chain(&mut self.agents).try_for_each(Process::check_running)
     }
 
-    /// What `exec` and `down` have to know.
+    /// State for `exec` and `down`.
     pub(super) fn kept(&self) -> Result<KeptRack, LabError> {
         let pid = |number: u32| Pid::of(number).map_err(LabError::system("reading a process's start time"));
         let switches = self.topology.switches.iter().zip(&self.switches).map(|(switch, process)| {
@@ -152,7 +152,7 @@ impl<'a> Running<'a> {
         let hosts = self.topology.hosts.iter().zip(&self.wiring.hosts).map(|(host, ns)| KeptHost {
             name: host.name.clone(),
             ip: host.ip,
-            place: Place::Descriptor(ns.descriptor()),
+            place: NamespaceHolder::Descriptor(ns.descriptor()),
         });
         Ok(KeptRack {
             name: self.topology.name.clone(),
@@ -215,7 +215,7 @@ fn start_switch(
         if let Some(rate_bps) = topology.rate_bps(at, port, link) {
             push("--port-rate", format!("{port}={rate_bps} b/s"));
         }
-        // One end of a link makes its delay and its loss, in both directions.
+        // One end of a link causes its delay and loss, in both directions.
         if link.ends[0] == p4rack_codegen::rack::End::Port(at, port) {
             if link.delay.0 > 0 {
                 push("--port-delay", format!("{port}={} ns", link.delay.0));

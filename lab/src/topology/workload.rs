@@ -27,7 +27,7 @@ const DRAIN_NS: u64 = 500_000_000;
 /// How long programs may take to end after their time.
 const FINISH: Duration = Duration::from_secs(30);
 
-/// What was measured.
+/// Measurements of a workload.
 #[derive(Clone, Debug, Serialize)]
 pub struct Traffic {
     /// Its duration.
@@ -59,7 +59,7 @@ pub struct Flow {
     pub not_sent: u64,
 }
 
-/// Values that a host has asked of another one.
+/// Values that a host has requested from another one.
 #[derive(Clone, Debug, Serialize)]
 pub struct Values {
     /// The client.

@@ -7,7 +7,7 @@ use crate::{Access, OpenError};
 use p4rack_codegen::Rack;
 use p4rack_fabric::remote::{Service, Way};
 use p4rack_hosts::memory::NotHere;
-use p4rack_hosts::remote::{self, Place, Shape, UnderWay};
+use p4rack_hosts::remote::{self, Attachment, Shape, UnderWay};
 use p4rack_hosts::roce::tls::ClientTls;
 use std::fmt;
 use std::ops::Deref;
@@ -107,7 +107,7 @@ fn own(source: &Source, region: &RegionConfig, config: &MappingConfig) -> Result
     let under_way = UnderWay::of(32, 1_024);
     let shape = Shape { region_bytes: source.reserve_bytes, reads: under_way, writes: under_way };
     let mapping = with_signals_blocked(|| {
-        let (remote, _held) = remote::open(way, Place::here(), shape).map_err(OpenError::from)?;
+        let (remote, _held) = remote::open(way, Attachment::local(), shape).map_err(OpenError::from)?;
         let region = RemoteRegion::new(remote, region).map_err(OpenError::from)?;
         Mapping::new(Box::new(region), config).map_err(OpenError::from)
     })?;

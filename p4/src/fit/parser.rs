@@ -112,7 +112,7 @@ fn extracted(program: &View<'_>, stmts: &[Stmt]) -> BTreeSet<VarId> {
 }
 
 /// A store into bits of headers or metadata.
-struct Store {
+struct BitWrite {
     bits: Bits,
     /// The value, if it is constant.
     value: Option<BigUint>,
@@ -133,15 +133,15 @@ struct Branch {
     is_otherwise: bool,
 }
 
-impl Store {
+impl BitWrite {
     /// Whether no path through their state passes both.
-    fn excludes(&self, other: &Store) -> bool {
+    fn excludes(&self, other: &BitWrite) -> bool {
         let opposite = |branch: &Branch| Branch { is_otherwise: !branch.is_otherwise, ..*branch };
         self.branches.iter().any(|branch| other.branches.contains(&opposite(branch)))
     }
 
     /// Whether the chip, which combines this value by OR with `earlier`, ends with this value.
-    fn absorbs(&self, earlier: &Store) -> bool {
+    fn absorbs(&self, earlier: &BitWrite) -> bool {
         let ones = || (BigUint::one() << (self.bits.hi - self.bits.lo + 1)) - 1u32;
         match (&earlier.value, &self.value) {
             (Some(before), _) if before.is_zero() => true,
@@ -155,7 +155,7 @@ impl Store {
 /// Warns of assignments that another store into the same field precedes on a path, unless an OR of both values is the later
 /// one: a chip whose parser combines them by OR has another value then.
 pub(super) fn stores_twice(program: &View<'_>, parser: &Parser, findings: &mut Findings) {
-    let stores: Vec<Vec<Store>> = parser
+    let stores: Vec<Vec<BitWrite>> = parser
         .states
         .iter()
         .map(|state| {
@@ -215,7 +215,7 @@ struct Stores<'a> {
     branches: Vec<Branch>,
     /// Count of `if` statements so far.
     statements: usize,
-    out: Vec<Store>,
+    out: Vec<BitWrite>,
 }
 
 impl Stores<'_> {
@@ -254,7 +254,13 @@ impl Stores<'_> {
     fn store(&mut self, stored: Vec<Bits>, value: Option<BigUint>, span: Option<Span>, ors: bool) {
         let is_shared = |bits: &Bits| (bits.var.0 as usize) < self.program.shared_vars;
         for bits in stored.into_iter().filter(is_shared) {
-            self.out.push(Store { bits, value: value.clone(), span, ors, branches: self.branches.clone() });
+            self.out.push(BitWrite {
+                bits,
+                value: value.clone(),
+                span,
+                ors,
+                branches: self.branches.clone(),
+            });
         }
     }
 }

@@ -11,7 +11,7 @@
 
 use super::costs::{BoardCosts, SlowCosts};
 use super::memory::SimMemory;
-use super::offload::{Store, Used};
+use super::offload::{BoardStore, Used};
 use super::rack::{CLOCK, End};
 use crate::kernel::Due;
 use p4rack_fabric::Machine as _;
@@ -96,7 +96,7 @@ pub(super) struct BoardNode {
     calls: BTreeSet<(u32, u64)>,
     /// Candidates that calls have met in full buckets, not yet accounted for.
     retries: u64,
-    pub store: Option<Store>,
+    pub store: Option<BoardStore>,
     pub due: Due,
     pub sums: StageSums,
     pub translations: Translations,

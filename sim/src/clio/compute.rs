@@ -102,7 +102,7 @@ fn word_at(pid: u32, address: u64) -> u64 {
 
 /// Whether a thread has asked for its next operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum Issued {
     Yes,
     /// The library has no room.
     Full,
@@ -136,8 +136,8 @@ impl Work {
         number: u32,
         begun_ps: u64,
         now: Nanos,
-    ) -> Asked {
-        let Some(slot) = thread.free.pop() else { return Asked::Full };
+    ) -> Issued {
+        let Some(slot) = thread.free.pop() else { return Issued::Full };
         let tag = u64::from(number) << 16 | u64::from(slot);
         let board = (thread.made % u64::from(self.boards)) as u16;
         let write = thread.random.chance(self.writes);
@@ -190,13 +190,13 @@ impl Work {
         };
         if !accepted {
             thread.free.push(slot);
-            return Asked::Full;
+            return Issued::Full;
         }
         let (bytes, is_read) = (self.bytes, !write);
         thread.slots[usize::from(slot)] = UnderWay { begun_ps, bytes, pid, address, key, is_read };
         thread.made += 1;
         thread.in_flight += 1;
-        Asked::Yes
+        Issued::Yes
     }
 
     /// Begins an operation of a thread that no packet belongs to, such as a registration. Returns its tag.

@@ -2,7 +2,7 @@
 //! is full.
 
 use super::memory::SimMemory;
-use super::offload::Store;
+use super::offload::BoardStore;
 use super::rack::End;
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::clio::board::{Board, Grant};
@@ -55,7 +55,7 @@ impl Direct {
     /// Sends a request and waits for its answer, whose address it returns. A busy board is asked again.
     pub(super) fn ask(
         &mut self,
-        (board, mut store): (&mut Board<SimMemory, End>, Option<&mut Store>),
+        (board, mut store): (&mut Board<SimMemory, End>, Option<&mut BoardStore>),
         grant: &Grant,
         (kind, code): (Kind, u8),
         (address, length): (u64, u32),

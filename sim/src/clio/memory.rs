@@ -1,6 +1,6 @@
 //! The memory of a simulated board.
 
-use p4rack_fabric::clio::board::Memory;
+use p4rack_fabric::clio::board::PhysicalMemory;
 use std::ops::Range;
 
 /// Memories up to this size keep written bytes.
@@ -47,7 +47,7 @@ impl SimMemory {
     }
 }
 
-impl Memory for SimMemory {
+impl PhysicalMemory for SimMemory {
     fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -35,14 +35,14 @@ impl<V: View> View for Counted<'_, V> {
 
 /// The store of a board, with its own process.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct BoardStore {
     own: Space,
     kv: Kv,
 }
 
-impl Store {
-    pub fn new(own: Space, kv: Kv) -> Store {
-        Store { own, kv }
+impl BoardStore {
+    pub fn new(own: Space, kv: Kv) -> BoardStore {
+        BoardStore { own, kv }
     }
 
     /// Executes a call. Returns its status, its results, and the resources that it used.

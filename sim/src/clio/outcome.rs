@@ -7,7 +7,7 @@ use super::fill::{FillOutcome, fill};
 use super::rack::HEADERS;
 use super::setup::config;
 use super::spec::{ClioScheme, Load};
-use super::world::{ClioWorld, Node};
+use super::world::{ClioWorld, MemoryNode};
 use crate::latency::Latency;
 use crate::outcome::{Compared, compared, concerns};
 use crate::switch::Model;
@@ -232,7 +232,7 @@ fn collect(outcome: &mut ClioOutcome, experiment: &ClioExperiment, world: &mut C
     }
     for node in &world.nodes {
         match node {
-            Node::Board(node) => {
+            MemoryNode::Board(node) => {
                 let all = &mut outcome.translations;
                 all.hits += node.translations.hits;
                 all.misses += node.translations.misses;
@@ -240,7 +240,7 @@ fn collect(outcome: &mut ClioOutcome, experiment: &ClioExperiment, world: &mut C
                 let counters = node.machine.counters();
                 add(&mut outcome.boards, counters.iter().chain(node.machine.refusals().iter()));
             }
-            Node::Modelled(node) => {
+            MemoryNode::Modelled(node) => {
                 outcome.cache_misses += node.misses;
                 outcome.page_faults += node.faults;
             }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// A request that its thread is about to submit.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct OutsideRequest {
     pub tag: u64,
     pub address: u64,
     /// Bytes of a read, or none and those that are written.
@@ -16,7 +16,7 @@ pub(super) struct Asked {
 /// Requests of programs.
 #[derive(Debug)]
 pub(super) struct Outside {
-    pub asked: Vec<VecDeque<Asked>>,
+    pub asked: Vec<VecDeque<OutsideRequest>>,
     /// The callers' tags, by the library's.
     pub tags: BTreeMap<u64, u64>,
     pub over: VecDeque<Ended>,

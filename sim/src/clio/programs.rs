@@ -11,7 +11,7 @@
 
 use super::direct::Direct;
 use super::memory::{KEPT_BYTES, SimMemory};
-use super::rack::{End, HEADERS, Place, datagram, headers, machine};
+use super::rack::{End, HEADERS, HostAddress, datagram, headers, machine};
 use super::setup::secret;
 use crate::frames::{Frame, Frames};
 use crate::kernel::{Agenda, Clock, Due, Hub, SwitchCounts};
@@ -69,7 +69,7 @@ enum Event {
 }
 
 struct Host {
-    place: Place,
+    place: HostAddress,
     port: u16,
     rate_bps: u64,
     link: Endpoint,
@@ -83,7 +83,7 @@ struct Caller {
 }
 
 /// The board, and the unit that serves its calls.
-struct Node {
+struct ServedBoard {
     host: usize,
     udp_port: u16,
     board: Board<SimMemory, End>,
@@ -96,7 +96,7 @@ pub struct StoreRack {
     hub: Hub,
     hosts: Vec<Host>,
     callers: Vec<Caller>,
-    node: Node,
+    node: ServedBoard,
     /// Number of the store among the board's offloads.
     store: u64,
     agenda: Agenda<Event>,
@@ -117,9 +117,9 @@ fn begin(board: &mut Board<SimMemory, End>, quotas: Quotas) -> Result<Grant, Str
     board.begin(quotas).map_err(|error| error.to_string())
 }
 
-impl Node {
+impl ServedBoard {
     /// Errors: the board refuses its parameters, or has no room for the store.
-    fn new(spec: StoreBoard, seed: u64) -> Result<(Node, u64, Nanos), String> {
+    fn new(spec: StoreBoard, seed: u64) -> Result<(ServedBoard, u64, Nanos), String> {
         let config = spec.config;
         let (size, bytes) = (config.pools[0].size, config.bytes());
         if bytes > StoreRack::BYTES_MAX {
@@ -140,7 +140,7 @@ impl Node {
         let kv = Kv::new(own.space, address, spec.store_bytes, spec.store_bytes / BUCKET_BYTES, hashes);
         let store = offloads.add(own.space, Box::new(kv));
         let StoreBoard { host, udp_port, .. } = spec;
-        Ok((Node { host, udp_port, board, offloads, due: Due::default() }, store, direct.now))
+        Ok((ServedBoard { host, udp_port, board, offloads, due: Due::default() }, store, direct.now))
     }
 }
 
@@ -155,11 +155,11 @@ impl StoreRack {
         let switch = P4::new(rack, rack.scheme(), |_| {}).map_err(|error| error.to_string())?;
         let hosts = rack.hosts.iter().enumerate().map(|(nth, host)| {
             let link = machine(rack, host, seed.wrapping_mul(1_000) + nth as u64)?;
-            let place = Place { mac: host.mac, ip: host.ip };
+            let place = HostAddress { mac: host.mac, ip: host.ip };
             Ok(Host { place, port: host.port, rate_bps: host.rate_bps, link, due: Due::default() })
         });
         let hosts = hosts.collect::<Result<_, String>>()?;
-        let (node, store, now) = Node::new(board, seed)?;
+        let (node, store, now) = ServedBoard::new(board, seed)?;
         let mut built = StoreRack {
             hub: Hub::new(switch, CLOCK),
             hosts,
@@ -298,7 +298,7 @@ impl StoreRack {
     /// Executes the board's calls, sends its answers, and plans its clock.
     fn pump_board(&mut self) {
         let now = self.now;
-        let Node { host, udp_port, board, offloads, due } = &mut self.node;
+        let ServedBoard { host, udp_port, board, offloads, due } = &mut self.node;
         offloads.serve(board, now);
         let (host, from) = (*host, self.hosts[*host].place);
         while let Some(sent) = board.poll_link(now, &mut self.packet) {
@@ -367,7 +367,7 @@ impl StoreRack {
 fn send(
     link: &mut Endpoint,
     frames: &mut Frames,
-    (from, to): (Place, Place),
+    (from, to): (HostAddress, HostAddress),
     ports: (u16, u16),
     packet: &[u8],
     now: Nanos,

@@ -36,24 +36,24 @@ pub(crate) struct End {
 
 /// Addresses of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct HostAddress {
     pub mac: MacAddr,
     pub ip: Ipv4Addr,
 }
 
-impl Place {
-    fn of(end: End) -> Place {
-        Place { mac: mac_of(end.host.into()), ip: ip_of(end.host.into()) }
+impl HostAddress {
+    fn of(end: End) -> HostAddress {
+        HostAddress { mac: mac_of(end.host.into()), ip: ip_of(end.host.into()) }
     }
 }
 
 /// Writes the headers of a packet into the first [`HEADERS`] bytes of `frame`, in front of its payload.
 pub(super) fn address(frame: &mut [u8], from: End, to: End) {
-    headers(frame, (Place::of(from), Place::of(to)), (from.port, to.port));
+    headers(frame, (HostAddress::of(from), HostAddress::of(to)), (from.port, to.port));
 }
 
 /// The same between hosts with any addresses; `ports` are UDP's.
-pub(super) fn headers(frame: &mut [u8], (from, to): (Place, Place), ports: (u16, u16)) {
+pub(super) fn headers(frame: &mut [u8], (from, to): (HostAddress, HostAddress), ports: (u16, u16)) {
     let bytes = frame.len() - Ethernet::BYTES;
     Ethernet { dst: to.mac, src: from.mac, ether_type: EtherType::IPV4 }.emit(frame);
     let ip = &mut frame[Ethernet::BYTES..];

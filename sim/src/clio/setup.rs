@@ -5,7 +5,7 @@ use super::board::BoardNode;
 use super::direct::{Direct, Failed};
 use super::experiment::{ClioExperiment, KEY_BYTES};
 use super::memory::SimMemory;
-use super::offload::Store;
+use super::offload::BoardStore;
 use super::spec::Load;
 use p4rack_fabric::clio::board::{Board, Config, Pool, Quota, Quotas};
 use p4rack_fabric::clio::lib::Credentials;
@@ -120,7 +120,7 @@ pub(super) fn board(experiment: &ClioExperiment, nth: u64) -> Result<Ready, Stri
         let address = direct.alloc(&mut board, &own, size, pages).map_err(failed)?;
         direct.touch(&mut board, &own, (address, size, pages)).map_err(failed)?;
         let kv = Kv::new(own.space, address, pages * size.bytes(), experiment.buckets(), spec.seed);
-        let mut kept = Store::new(own.space, kv);
+        let mut kept = BoardStore::new(own.space, kv);
         let mut call = Vec::new();
         for key in 0..spec.keys {
             arguments(key, spec.bytes as u32, &mut call);

@@ -2,10 +2,10 @@
 
 use super::compute::{Ending, Library, end_of};
 use super::experiment::ClioExperiment;
-use super::outside::{Asked, Outside};
+use super::outside::{Outside, OutsideRequest};
 use super::rack::CLOCK;
 use super::world::{ClioWorld, Event};
-use crate::requests::{Ask, Ended, PoolLink, Requests, Sharing, What};
+use crate::requests::{Ask, Ended, PoolLink, Requests, Sharing, Transfer};
 use p4rack_fabric::clio::lib::{Operation, Outcome};
 
 /// Bytes of a page: the default of files.
@@ -100,11 +100,11 @@ impl Requests for ClioPrograms<'_> {
     fn ask(&mut self, ask: Ask<'_>, now_ps: u64) -> Result<(), String> {
         let Ask { node, tag, address, what } = ask;
         let (read, written) = match what {
-            What::Read(bytes) => (bytes, Vec::new()),
-            What::Write(bytes) => (0, bytes.to_vec()),
+            Transfer::Read(bytes) => (bytes, Vec::new()),
+            Transfer::Write(bytes) => (0, bytes.to_vec()),
         };
         let outside = self.world.outside.as_mut().ok_or("the rack has no programs")?;
-        outside.asked[usize::from(node)].push_back(Asked { tag, address, read, written });
+        outside.asked[usize::from(node)].push_back(OutsideRequest { tag, address, read, written });
         let thread = &mut self.world.threads[usize::from(node)];
         thread.free_ps = thread.free_ps.max(now_ps) + self.world.experiment.compute.send_ns * 1_000;
         self.world.agenda.add(thread.free_ps, Event::Call(node.into()));

@@ -8,7 +8,7 @@ use super::records::{POOL_KEY, POOL_START};
 use super::redy::IoThread;
 use super::server::Server;
 use super::spot::Core;
-use super::thread::{ASK_BYTES, Thread, Way};
+use super::thread::{ASK_BYTES, RecordPath, Thread};
 use super::world::{Attacker, CowbirdWorld};
 use p4rack_cowbird::{Client, Layout};
 use p4rack_fabric::cowbird::{Pool, Set};
@@ -36,9 +36,11 @@ impl CowbirdWorld<'_> {
             self.io_threads()?;
         }
         for nth in 0..threads {
-            let way = match spec.scheme {
-                CowbirdScheme::Local => Way::Local,
-                CowbirdScheme::Redy => Way::Handed { asked: VecDeque::new(), brought: VecDeque::new() },
+            let path = match spec.scheme {
+                CowbirdScheme::Local => RecordPath::Local,
+                CowbirdScheme::Redy => {
+                    RecordPath::Handed { asked: VecDeque::new(), brought: VecDeque::new() }
+                }
                 CowbirdScheme::Rdma | CowbirdScheme::RdmaTwoSided => {
                     let two_sided = spec.scheme == CowbirdScheme::RdmaTwoSided;
                     self.verbs(nth, two_sided)?
@@ -48,10 +50,10 @@ impl CowbirdWorld<'_> {
                 }
             };
             if self.experiment.programs > 0 {
-                self.programs.push(Program::new(way));
+                self.programs.push(Program::new(path));
                 continue;
             }
-            self.threads.push(Thread::new(way, nth as u64 * self.plan.keys, spec.seed, &self.plan));
+            self.threads.push(Thread::new(path, nth as u64 * self.plan.keys, spec.seed, &self.plan));
         }
         if spec.scheme == CowbirdScheme::CowbirdSpot {
             for set in threads..self.sets {
@@ -62,10 +64,10 @@ impl CowbirdWorld<'_> {
     }
 
     /// A queue pair to the pool.
-    fn verbs(&mut self, nth: usize, two_sided: bool) -> Result<Way, String> {
+    fn verbs(&mut self, nth: usize, two_sided: bool) -> Result<RecordPath, String> {
         let qpn = POOL_QPN + nth as u32;
         self.messages(self.home(nth), qpn, if two_sided { 2 * self.plan.window } else { 0 }, 1)?;
-        Ok(Way::Verbs { qpn, two_sided, done: VecDeque::new(), unrung: 0 })
+        Ok(RecordPath::Verbs { qpn, two_sided, done: VecDeque::new(), unrung: 0 })
     }
 
     /// A queue pair to the pool. Either end posts `receives` receives, each for up to `batch` requests or answers.
@@ -96,7 +98,7 @@ impl CowbirdWorld<'_> {
     }
 
     /// Rings, served by a core of the spare host if there is one.
-    fn rings(&mut self, nth: usize, layout: Layout, pool_bytes: u64) -> Result<Way, String> {
+    fn rings(&mut self, nth: usize, layout: Layout, pool_bytes: u64) -> Result<RecordPath, String> {
         let words: Arc<[AtomicU64]> = (0..layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect();
         let (key, address) = rack::rings_of(nth);
         let home = self.home(nth);
@@ -123,6 +125,6 @@ impl CowbirdWorld<'_> {
             let added = self.cores[nth % cores].engine.add(set, Nanos::ZERO);
             added.map_err(|error| error.to_string())?;
         }
-        Ok(Way::Cowbird { client: Box::new(client), poll })
+        Ok(RecordPath::Cowbird { client: Box::new(client), poll })
     }
 }

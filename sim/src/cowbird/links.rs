@@ -5,7 +5,7 @@ use super::nic::{Cause, ps};
 use super::rack::COMPUTE;
 use super::world::{CLOCK, CowbirdWorld, Event};
 use crate::frames::Frame;
-use crate::kernel::Way;
+use crate::kernel::Direction;
 use crate::transport::wire::Pdu;
 
 impl CowbirdWorld<'_> {
@@ -46,7 +46,7 @@ impl CowbirdWorld<'_> {
             let tail_ps = nic.transmit(now_ps, frame.len());
             let is_bounded = nic.is_bounded();
             let at_ps = tail_ps + ps(self.experiment.spec.nic.link_ns);
-            self.carry(Way::Up(host as u16), frame, at_ps);
+            self.carry(Direction::Up(host as u16), frame, at_ps);
             if is_bounded {
                 self.nics[host].collect(now_ps, now_ps, Cause::Frame, &mut self.frames);
             }
@@ -75,12 +75,12 @@ impl CowbirdWorld<'_> {
     }
 
     /// Carries a frame over a link, or loses it.
-    pub(super) fn carry(&mut self, way: Way, frame: Frame, at_ps: u64) {
+    pub(super) fn carry(&mut self, direction: Direction, frame: Frame, at_ps: u64) {
         let agenda = &mut self.agenda;
-        self.wires.carry(way, frame, at_ps, &mut self.frames, |at_ps, frame| {
-            let event = match way {
-                Way::Up(host) => Event::AtSwitch(host, frame),
-                Way::Down(host) => Event::Arrived(host, frame),
+        self.wires.carry(direction, frame, at_ps, &mut self.frames, |at_ps, frame| {
+            let event = match direction {
+                Direction::Up(host) => Event::AtSwitch(host, frame),
+                Direction::Down(host) => Event::Arrived(host, frame),
             };
             agenda.add(at_ps, event);
         });
@@ -92,7 +92,7 @@ impl CowbirdWorld<'_> {
         let way_ps = ps(nic.switch_ns) + ps(nic.link_ns);
         while let Some((port, frame)) = self.hub.poll(now_ps, &mut self.frames) {
             let wire_ps = self.nics[usize::from(port - 1)].wire_ps(frame.len());
-            self.carry(Way::Down(port - 1), frame, now_ps + way_ps + wire_ps);
+            self.carry(Direction::Down(port - 1), frame, now_ps + way_ps + wire_ps);
         }
         self.agenda.extend(self.hub.again(now_ps).map(|at_ps| (at_ps, Event::Switch)));
     }

@@ -6,7 +6,9 @@ use crate::frames::{Frame, Frames};
 use crate::kernel::Clock;
 use p4rack_cowbird::Area;
 use p4rack_fabric::Machine as _;
-use p4rack_fabric::roce::{self, Access, Adapter, BadConfig, Denied, Memory, Modify, Place};
+use p4rack_fabric::roce::{
+    self, Access, Adapter, BadConfig, Denied, Modify, RegisteredMemory, RemoteAddress,
+};
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead;
 use p4rack_wire::roce::{Bth, Mtu, Opcode};
@@ -41,20 +43,20 @@ macro_rules! each {
     };
 }
 
-impl Memory for HostMemory {
+impl RegisteredMemory for HostMemory {
     #[inline]
-    fn check(&self, place: Place, access: Access, bytes: u32) -> Result<(), Denied> {
+    fn check(&self, place: RemoteAddress, access: Access, bytes: u32) -> Result<(), Denied> {
         each!(self, memory => memory.check(place, access, bytes))
     }
     #[inline]
-    fn read(&self, place: Place, into: &mut [u8]) -> Result<(), Denied> {
+    fn read(&self, place: RemoteAddress, into: &mut [u8]) -> Result<(), Denied> {
         each!(self, memory => memory.read(place, into))
     }
     #[inline]
-    fn write(&mut self, place: Place, bytes: &[u8]) -> Result<(), Denied> {
+    fn write(&mut self, place: RemoteAddress, bytes: &[u8]) -> Result<(), Denied> {
         each!(self, memory => memory.write(place, bytes))
     }
-    fn modify(&mut self, place: Place, modify: Modify) -> Result<u64, Denied> {
+    fn modify(&mut self, place: RemoteAddress, modify: Modify) -> Result<u64, Denied> {
         each!(self, memory => memory.modify(place, modify))
     }
 }

@@ -1,6 +1,6 @@
 //! A program that asks from outside, on a compute node.
 
-use super::thread::Way;
+use super::thread::RecordPath;
 use std::collections::VecDeque;
 
 /// A request to the pool.
@@ -16,7 +16,7 @@ pub(super) struct Posted {
 /// A program of a compute node.
 #[derive(Debug)]
 pub(super) struct Program {
-    pub way: Way,
+    pub path: RecordPath,
     /// When its core is free to post.
     pub free_ps: u64,
     /// Requests that the core is about to post.
@@ -29,9 +29,9 @@ pub(super) struct Program {
 }
 
 impl Program {
-    pub fn new(way: Way) -> Program {
+    pub fn new(path: RecordPath) -> Program {
         Program {
-            way,
+            path,
             free_ps: 0,
             posting: VecDeque::new(),
             reads: VecDeque::new(),

@@ -7,9 +7,9 @@ use super::nic::{Cause, ps};
 use super::program::{Posted, Program};
 use super::rack::{POOL, POOL_QPN};
 use super::records::{POOL_KEY, POOL_START, word};
-use super::thread::Way;
+use super::thread::RecordPath;
 use super::world::{CowbirdWorld, Event, home_of};
-use crate::requests::{Ask, Ended, PoolLink, Requests, Sharing, What};
+use crate::requests::{Ask, Ended, PoolLink, Requests, Sharing, Transfer};
 use p4rack_cowbird::Kind;
 use p4rack_fabric::roce::{Completion, Outcome, Request};
 
@@ -19,9 +19,9 @@ impl CowbirdWorld<'_> {
         let (home, pool) = (self.home(nth.into()), POOL_START);
         let program = &mut self.programs[usize::from(nth)];
         let Some(Posted { tag, address, read, written }) = program.posting.pop_front() else { return };
-        let Program { way, reads, writes, .. } = program;
-        let is_accepted = match way {
-            Way::Verbs { qpn, .. } => {
+        let Program { path, reads, writes, .. } = program;
+        let is_accepted = match path {
+            RecordPath::Verbs { qpn, .. } => {
                 let (key, address) = (POOL_KEY, pool + address);
                 let request = match read {
                     0 => Request::Write { key, address, bytes: written, immediate: None },
@@ -32,7 +32,7 @@ impl CowbirdWorld<'_> {
                 self.send(home, now_ps, now_ps, Cause::Doorbell);
                 is_accepted
             }
-            Way::Cowbird { client, poll } => {
+            RecordPath::Cowbird { client, poll } => {
                 let (id, queue) = match read {
                     0 => (client.async_write(0, &written, address), writes),
                     bytes => (client.async_read(0, address, bytes), reads),
@@ -40,7 +40,7 @@ impl CowbirdWorld<'_> {
                 queue.push_back(tag);
                 id.is_ok_and(|id| client.poll_add(*poll, id).is_ok())
             }
-            Way::Local | Way::Handed { .. } => false,
+            RecordPath::Local | RecordPath::Handed { .. } => false,
         };
         if !is_accepted {
             let program = &mut self.programs[usize::from(nth)];
@@ -56,7 +56,7 @@ impl CowbirdWorld<'_> {
     pub(super) fn completed(&mut self, qpn: u32, completion: Completion, now_ps: u64) {
         let nth = qpn.wrapping_sub(POOL_QPN) as u16;
         let Some(program) = self.programs.get_mut(usize::from(nth)) else { return };
-        if let Way::Verbs { .. } = program.way
+        if let RecordPath::Verbs { .. } = program.path
             && let Completion::Request(_, outcome) = completion
             && let Some(tag) = program.reads.pop_front()
         {
@@ -80,7 +80,7 @@ impl CowbirdWorld<'_> {
             if home_of(nth) != host {
                 continue;
             }
-            let Program { way: Way::Cowbird { client, poll }, reads, writes, seen, .. } =
+            let Program { path: RecordPath::Cowbird { client, poll }, reads, writes, seen, .. } =
                 &mut self.programs[nth]
             else {
                 continue;
@@ -142,13 +142,13 @@ impl Requests for CowbirdPrograms<'_> {
     fn ask(&mut self, ask: Ask<'_>, now_ps: u64) -> Result<(), String> {
         let address = self.sharing.place(ask.node, ask.address);
         let (read, written) = match ask.what {
-            What::Read(bytes) => (bytes, Vec::new()),
-            What::Write(bytes) => (0, bytes.to_vec()),
+            Transfer::Read(bytes) => (bytes, Vec::new()),
+            Transfer::Write(bytes) => (0, bytes.to_vec()),
         };
         let cpu = &self.world.plan.cpu;
         let program = &mut self.world.programs[usize::from(ask.node)];
-        let call_ns = match program.way {
-            Way::Verbs { .. } => cpu.request_ns + cpu.doorbell_ns,
+        let call_ns = match program.path {
+            RecordPath::Verbs { .. } => cpu.request_ns + cpu.doorbell_ns,
             _ => cpu.issue_ns + (written.len() as u32).div_ceil(64) * cpu.line_ns,
         };
         program.free_ps = program.free_ps.max(now_ps) + ps(call_ns);

@@ -1,7 +1,7 @@
 //! The pool's records. Their content is computed from place and version, so a hundred million of them need no memory,
 //! and every reader can check its bytes.
 
-use p4rack_fabric::roce::{Access, Denied, Memory, Modify, Place};
+use p4rack_fabric::roce::{Access, Denied, Modify, RegisteredMemory, RemoteAddress};
 use std::collections::BTreeMap;
 
 /// Key of the pool's memory, and address of its first byte.
@@ -45,7 +45,7 @@ impl Records {
     }
 
     /// Place of the first word of an access: records are whole words.
-    fn first(&self, place: Place, bytes: usize) -> Result<u64, Denied> {
+    fn first(&self, place: RemoteAddress, bytes: usize) -> Result<u64, Denied> {
         if place.key != POOL_KEY {
             return Err(Denied::Key);
         }
@@ -62,12 +62,12 @@ impl Records {
     }
 }
 
-impl Memory for Records {
-    fn check(&self, place: Place, _: Access, bytes: u32) -> Result<(), Denied> {
+impl RegisteredMemory for Records {
+    fn check(&self, place: RemoteAddress, _: Access, bytes: u32) -> Result<(), Denied> {
         self.first(place, bytes as usize).map(|_| ())
     }
 
-    fn read(&self, place: Place, into: &mut [u8]) -> Result<(), Denied> {
+    fn read(&self, place: RemoteAddress, into: &mut [u8]) -> Result<(), Denied> {
         let first = self.first(place, into.len())?;
         for (bytes, at) in into.chunks_exact_mut(WORD).zip(first..) {
             let value = match self.written.is_empty() {
@@ -82,7 +82,7 @@ impl Memory for Records {
         Ok(())
     }
 
-    fn write(&mut self, place: Place, bytes: &[u8]) -> Result<(), Denied> {
+    fn write(&mut self, place: RemoteAddress, bytes: &[u8]) -> Result<(), Denied> {
         let first = self.first(place, bytes.len())?;
         if first * WORD as u64 >= self.bytes || self.strikes(CowbirdPlant::LostWrite) {
             return Ok(());
@@ -93,7 +93,7 @@ impl Memory for Records {
         Ok(())
     }
 
-    fn modify(&mut self, place: Place, _: Modify) -> Result<u64, Denied> {
+    fn modify(&mut self, place: RemoteAddress, _: Modify) -> Result<u64, Denied> {
         let first = self.first(place, WORD)?;
         if first * WORD as u64 >= self.bytes { Ok(0) } else { Err(Denied::Rights) }
     }

@@ -4,7 +4,7 @@ use super::costs::CpuSpec;
 use super::nic::{HostMemory, ps};
 use super::records::POOL_KEY;
 use super::thread::ASK_BYTES;
-use p4rack_fabric::roce::{Adapter, Memory, Place, Request};
+use p4rack_fabric::roce::{Adapter, RegisteredMemory, RemoteAddress, Request};
 use std::collections::VecDeque;
 
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ impl Server {
         let (ask, behind) = asks.split_first_chunk::<ASK_BYTES>()?;
         let [address, is_write] =
             [0, 8].map(|at| u64::from_le_bytes(std::array::from_fn(|byte| ask[at + byte])));
-        let place = Place { domain: 0, key: POOL_KEY, address };
+        let place = RemoteAddress { domain: 0, key: POOL_KEY, address };
         if is_write == 0 {
             let start = answer.len();
             answer.resize(start + record_bytes as usize, 0);

@@ -22,4 +22,4 @@ pub(crate) use due::Due;
 pub use hub::SwitchCounts;
 pub(crate) use hub::{Hub, WIRE_BYTES};
 pub(crate) use uplink::Uplink;
-pub(crate) use wires::{Way, Wires};
+pub(crate) use wires::{Direction, Wires};

@@ -9,7 +9,7 @@ use p4rack_wire::Nanos;
 
 /// A direction of a host's link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     /// From this host to the switch.
     Up(u16),
     /// From the switch to this host.
@@ -65,7 +65,7 @@ impl Wires {
     #[inline]
     pub fn carry(
         &mut self,
-        way: Way,
+        direction: Direction,
         frame: Frame,
         at: u64,
         frames: &mut Frames,
@@ -76,28 +76,28 @@ impl Wires {
             self.stats.delivered += 1;
             return put(at, frame);
         }
-        self.disturb(way, frame, at, frames, &mut put);
+        self.disturb(direction, frame, at, frames, &mut put);
     }
 
     #[cold]
     fn disturb(
         &mut self,
-        way: Way,
+        direction: Direction,
         frame: Frame,
         at: u64,
         frames: &mut Frames,
         put: &mut dyn FnMut(u64, Frame),
     ) {
-        let (host, direction) = match way {
-            Way::Up(host) => (usize::from(host), 0),
-            Way::Down(host) => (usize::from(host), 1),
+        let (host, side) = match direction {
+            Direction::Up(host) => (usize::from(host), 0),
+            Direction::Down(host) => (usize::from(host), 1),
         };
         let left = at.saturating_sub(self.constant);
         let mut draw = |from: &Option<Distribution>| {
             from.as_ref().map(|from| self.clock.ticks(Nanos(from.sample(&mut self.random))))
         };
         let at = draw(&self.delay).map_or(at, |delay| left + delay) + draw(&self.dma).unwrap_or(0);
-        let at = at.max(self.last[host][direction]);
+        let at = at.max(self.last[host][side]);
         let faults = &self.faults[host];
         if faults.strikes(self.clock.nanos(left), &mut self.random, &mut self.stats) {
             return frames.release(frame);
@@ -111,7 +111,7 @@ impl Wires {
             Some(late) => put(at + self.clock.ticks(late), frame),
             None => put(at, frame),
         }
-        self.last[host][direction] = at;
+        self.last[host][side] = at;
     }
 
     /// Frames that never arrived.
@@ -145,7 +145,7 @@ mod tests {
         let (mut wires, mut frames, mut times) = (wires.unwrap(), Frames::default(), Vec::new());
         for nth in 0..1_000 {
             let (frame, at) = (frames.take(true), nth * 1_000_000 + 300_000);
-            wires.carry(Way::Up(1), frame, at, &mut frames, |at, _| times.push(at / 1_000));
+            wires.carry(Direction::Up(1), frame, at, &mut frames, |at, _| times.push(at / 1_000));
         }
         (times, wires.stats)
     }

@@ -8,9 +8,9 @@ use p4rack_wire::edm::{Control, Kind};
 /// A host. Its memory node's messages go first.
 #[derive(Debug)]
 pub(crate) struct EdmHost {
-    pub compute: compute::Node,
+    pub compute: compute::ComputeNode,
     /// If it has memory.
-    pub memory: Option<memory::Node>,
+    pub memory: Option<memory::MemoryNode>,
 }
 
 impl EdmHost {

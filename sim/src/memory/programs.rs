@@ -84,9 +84,11 @@ impl MemoryRack {
     pub fn new(rack: &Rack, hosts: Vec<MemoryHost>) -> Result<MemoryRack, String> {
         let switch = P4::new(rack, rack.scheme(), |_| {}).map_err(|error| error.to_string())?;
         let machines = |spec: MemoryHost| -> Result<EdmHost, String> {
-            let memory =
-                spec.memory.map(|(config, region)| memory::Node::new(config, vec![region])).transpose()?;
-            Ok(EdmHost { compute: compute::Node::new(spec.compute, 0), memory })
+            let memory = spec
+                .memory
+                .map(|(config, region)| memory::MemoryNode::new(config, vec![region]))
+                .transpose()?;
+            Ok(EdmHost { compute: compute::ComputeNode::new(spec.compute, 0), memory })
         };
         let hosts = hosts.into_iter().map(machines).collect::<Result<_, String>>()?;
         let delays = Delays { link: Nanos(300), forward: Nanos::ZERO, inside: None };

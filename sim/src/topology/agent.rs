@@ -17,7 +17,7 @@ use p4rack_wire::{MacAddr, Nanos};
 /// Frames for one destination that may wait in the machine before TCP gives it no further ones.
 const WAITING: usize = 8;
 
-/// See the module.
+/// A host's agent in virtual time.
 #[derive(Debug)]
 pub(super) struct Agent {
     pub machine: Endpoint,
@@ -99,7 +99,7 @@ impl Agent {
         None
     }
 
-    /// Frames that it, or its host, has no account for.
+    /// Frames missing from its, or its host's, account.
     pub fn unaccounted(&self) -> u64 {
         let (ledger, passed) = (self.machine.ledger(), self.passed);
         ledger.unaccounted()
@@ -109,7 +109,7 @@ impl Agent {
             + passed.handed.abs_diff(ledger.app_out)
     }
 
-    /// Does what is due.
+    /// Handles timeouts.
     #[inline]
     pub fn wake(&mut self, now: Nanos) {
         self.machine.handle_timeout(now);
@@ -126,7 +126,7 @@ impl Agent {
     /// How long TCP waits before it looks again whether it may send to a peer: while enough waits for it, until a frame may have left.
     #[inline]
     pub fn busy_for(&self, peer: MacAddr) -> Nanos {
-        // What goes to no peer waits together.
+        // Frames to no peer share a queue.
         let at = self.machine.position_of(peer);
         let waiting = at.map_or_else(|| self.machine.backlog_frames(), |at| self.machine.backlog_at(at));
         if waiting < WAITING { Nanos::ZERO } else { self.frame.max(Nanos(1)) }

@@ -9,8 +9,8 @@ use super::network::Network;
 use super::plan::{Plan, Planted};
 use super::spec::{DelaySpec, SendKind, TopologySpec};
 use super::switch::SwitchNode;
-use super::wires::{Flight, Outbox, Outlet, Place, Wires};
-use super::world::{GROUPS_EACH, World};
+use super::wires::{Flight, LinkEnd, Outbox, Outlet, Wires};
+use super::world::{GROUPS_EACH, TopologyWorld};
 use crate::frames::Frames;
 use crate::link::{Delays, Faults, Link};
 use crate::random::{Distribution, Random};
@@ -109,7 +109,7 @@ fn config(topology: &Topology, index: usize, ends: &Ends<'_>, experiment: &Topol
     config
 }
 
-/// What a switch's pipeline takes: always the same time, or random ones; and the longest of them.
+/// Delay of a switch's pipeline, constant or random, and its maximum.
 #[derive(Clone, Debug, Default)]
 struct PipelineDelay {
     constant_ns: u64,
@@ -147,7 +147,7 @@ impl Wiring {
     /// The delays of a link to a node, and how long a frame is on its way at most.
     fn delays(&mut self, node: usize, delay: Nanos) -> (Delays, Nanos) {
         let pipeline = self.pipelines.get(node).cloned().unwrap_or_default();
-        // At least 1 ns, so that time goes on.
+        // At least 1 ns, so that time advances.
         let ns = u32::try_from(delay.0 + pipeline.constant_ns).unwrap_or(u32::MAX).max(1);
         let wire = self.constants.entry(ns).or_insert_with(|| Arc::new(Distribution::constant(ns)));
         (Delays { before: None, wire: wire.clone(), after: pipeline.random }, delay + pipeline.most)
@@ -193,7 +193,7 @@ pub(super) fn build(
     workers: usize,
     captured: &[usize],
     planted: Option<Planted>,
-) -> Result<World, String> {
+) -> Result<TopologyWorld, String> {
     let topology = &network.topology;
     let switches = topology.switches.len();
     let plan = Arc::new(Plan::new(experiment, topology, planted)?);
@@ -217,10 +217,10 @@ pub(super) fn build(
             End::Host(_) => 0,
         };
         let inlet = ends[node].iter().position(|(at, _, _)| *at == port).unwrap_or(0);
-        let to = Place { group: group_of[node] as u16, node: position[node], inlet: inlet as u16 };
+        let to = LinkEnd { group: group_of[node] as u16, node: position[node], inlet: inlet as u16 };
         let (delays, longest) = wiring.delays(node, link.delay);
         let faults = Faults { loss: f64::from(link.loss_ppm) / 1e6, ..Faults::default() };
-        // Of each direction of each link.
+        // One for each direction of each link.
         let stream = (own as u64) << 40 | (node as u64) << 20 | inlet as u64;
         let random = Random::stream(experiment.spec.seed, 0x6c69_0000_0000_0000 | stream);
         let rate_bps = link_rate(topology, link);
@@ -263,5 +263,5 @@ pub(super) fn build(
         let wires = Wires { group: group as u16, inlets, outboxes, frames: Frames::default() };
         Group::new(plan.clone(), nodes, wires)
     });
-    Ok(World::new(plan.clone(), groups.collect()))
+    Ok(TopologyWorld::new(plan.clone(), groups.collect()))
 }

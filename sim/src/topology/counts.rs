@@ -1,4 +1,4 @@
-//! Counters of hosts. Sums only, so it does not matter which of a group's hosts counted.
+//! Counters of hosts, summed over a group.
 
 use super::memory::Operated;
 use super::plan::Plan;

@@ -26,14 +26,14 @@ pub type Capture = Arc<Vec<(u64, Vec<u8>)>>;
 pub struct TopologyExperiment {
     /// The file's fields.
     pub spec: TopologySpec,
-    /// What it names, once it has been read.
+    /// The network that it names, once it has been read.
     pub(super) network: Option<Arc<Network>>,
     /// The capture of each traffic that replays one.
     pub(super) captures: Vec<Option<Capture>>,
     source: Source,
 }
 
-/// Where an experiment comes from, for mistakes that show when other files have been read.
+/// Origin of an experiment, for mistakes that only show once other files have been read.
 #[derive(Clone, Debug)]
 struct Source {
     text: Arc<str>,
@@ -120,7 +120,7 @@ impl TopologyExperiment {
         self.network.as_ref()
     }
 
-    /// A hash of what it sends, captures included.
+    /// A hash of its traffic, captures included.
     pub(super) fn hash(&self) -> u64 {
         // Numbers and names are JSON.
         let spec = fnv1a(serde_json::to_vec(&self.spec).unwrap_or_default());

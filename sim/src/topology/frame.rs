@@ -71,7 +71,7 @@ impl Salt {
     }
 }
 
-/// What a datagram carries for its receiver.
+/// A datagram's tag, for its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
     pub flow: u16,
@@ -84,7 +84,7 @@ pub(super) struct Tag {
     pub last: u8,
 }
 
-/// What a TCP segment carries.
+/// Fields of a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub flow: u16,
@@ -103,9 +103,9 @@ pub(super) struct Segment {
     pub count: usize,
 }
 
-/// What a host finds in a frame.
+/// Content of a frame that a host receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum FrameContent {
     /// A datagram, and whether its payload is as it was sent.
     Datagram(Tag, bool),
     /// A segment, and the same.
@@ -295,9 +295,9 @@ fn is_pattern(bytes: &[u8]) -> bool {
     PATTERN.get(..bytes.len()) == Some(bytes)
 }
 
-/// What a frame is, in a run with this salt.
+/// Parses a frame of a run with this salt.
 #[inline]
-pub(super) fn find(salt: &Salt, frame: &[u8]) -> Found {
+pub(super) fn find(salt: &Salt, frame: &[u8]) -> FrameContent {
     let is_plain = frame.get(12..15) == Some(&[8, 0, 0x45][..]);
     let length =
         frame.get(16..18).map_or(0, |length| usize::from(u16::from_be_bytes([length[0], length[1]])));
@@ -305,7 +305,10 @@ pub(super) fn find(salt: &Salt, frame: &[u8]) -> Found {
         Some(&UDP) if is_plain => {
             if let Some(tag) = Tag::parse(salt, frame, UDP_HEADERS) {
                 let is_whole = frame.len() == Ethernet::BYTES + length;
-                return Found::Datagram(tag, is_whole && is_pattern(&frame[UDP_HEADERS + TAG_BYTES..]));
+                return FrameContent::Datagram(
+                    tag,
+                    is_whole && is_pattern(&frame[UDP_HEADERS + TAG_BYTES..]),
+                );
             }
         }
         Some(&TCP) if is_plain => {
@@ -320,10 +323,10 @@ pub(super) fn find(salt: &Salt, frame: &[u8]) -> Found {
 
 /// The same for a frame with other headers.
 #[cold]
-fn search(salt: &Salt, frame: &[u8]) -> Found {
+fn search(salt: &Salt, frame: &[u8]) -> FrameContent {
     for at in Ethernet::BYTES..frame.len().min(SEARCHED) {
         if let Some(tag) = Tag::parse(salt, frame, at) {
-            return Found::Datagram(tag, is_pattern(&frame[at + TAG_BYTES..]));
+            return FrameContent::Datagram(tag, is_pattern(&frame[at + TAG_BYTES..]));
         }
         if frame.get(at..at + 4) != Some(&TIMESTAMPS[..]) || at < NETWORK + 20 {
             continue;
@@ -337,11 +340,11 @@ fn search(salt: &Salt, frame: &[u8]) -> Found {
             }
         }
     }
-    Found::Other
+    FrameContent::Other
 }
 
 /// The segment whose headers begin at `tcp` and `ip`.
-fn segment(salt: &Salt, frame: &[u8], tcp: usize, ip: usize) -> Option<Found> {
+fn segment(salt: &Salt, frame: &[u8], tcp: usize, ip: usize) -> Option<FrameContent> {
     let header = frame.get(tcp..tcp + TCP_BYTES)?;
     let word = |at: usize| -> Option<u32> {
         Some(u32::from_be_bytes(frame.get(tcp + at..tcp + at + 4)?.try_into().ok()?))
@@ -370,7 +373,7 @@ fn segment(salt: &Salt, frame: &[u8], tcp: usize, ip: usize) -> Option<Found> {
         let at = TCP_BYTES + 4 + 8 * nth;
         found.ranges[nth] = (word(at)?, word(at + 4)?);
     }
-    Some(Found::Segment(found, is_pattern(payload)))
+    Some(FrameContent::Segment(found, is_pattern(payload)))
 }
 
 /// The offset next to `near` that a number modulo 2³² stands for; `None` if it is before the beginning of the stream, as a number

@@ -20,19 +20,19 @@ fn a_datagram_is_found_behind_any_headers_and_damage_is_seen() {
         headers(false).datagram(&TAG, bytes, &mut frame);
         assert_eq!(frame.len(), UDP_HEADERS + bytes.max(TAG_BYTES));
         assert_eq!(checksum(&frame[14..34]), 0);
-        assert_eq!(find(&SALT, &frame), Found::Datagram(TAG, true));
+        assert_eq!(find(&SALT, &frame), FrameContent::Datagram(TAG, true));
         let mut tunnelled = frame.clone();
         tunnelled.splice(12..12, [0x12, 0x12, 0, 7]);
-        assert_eq!(find(&SALT, &tunnelled), Found::Datagram(TAG, true));
+        assert_eq!(find(&SALT, &tunnelled), FrameContent::Datagram(TAG, true));
     }
     frame[700] ^= 1;
-    assert_eq!(find(&SALT, &frame), Found::Datagram(TAG, false));
+    assert_eq!(find(&SALT, &frame), FrameContent::Datagram(TAG, false));
     frame[700] ^= 1;
-    assert_eq!(find(&SALT, &frame[..900]), Found::Datagram(TAG, false), "cut short");
+    assert_eq!(find(&SALT, &frame[..900]), FrameContent::Datagram(TAG, false), "cut short");
     frame[50] ^= 1;
-    assert_eq!(find(&SALT, &frame), Found::Other);
-    assert_eq!(find(&SALT, &[0; 20]), Found::Other);
-    assert_eq!(find(&SALT, &[]), Found::Other);
+    assert_eq!(find(&SALT, &frame), FrameContent::Other);
+    assert_eq!(find(&SALT, &[0; 20]), FrameContent::Other);
+    assert_eq!(find(&SALT, &[]), FrameContent::Other);
 }
 
 #[test]
@@ -50,18 +50,22 @@ fn a_segment_survives_the_wire_with_marks_and_ranges() {
         count: 0,
     };
     headers(true).segment(&data, true, &mut frame);
-    assert_eq!(find(&SALT, &frame), Found::Segment(data, true));
+    assert_eq!(find(&SALT, &frame), FrameContent::Segment(data, true));
     let pseudo = sum(&frame[26..34]) + u64::from(TCP) + (frame.len() - 34) as u64;
     assert_eq!(fold(pseudo + sum(&frame[34..])), 0, "TCP's checksum is right");
     frame[15] |= CE;
-    assert_eq!(find(&SALT, &frame), Found::Segment(Segment { marked: true, ..data }, true));
+    assert_eq!(find(&SALT, &frame), FrameContent::Segment(Segment { marked: true, ..data }, true));
     frame.splice(34..34, [0; 4]);
     (frame[14], frame[17]) = (0x46, frame[17] + 4);
-    assert_eq!(find(&SALT, &frame), Found::Segment(Segment { marked: true, ..data }, true), "IPv4 options");
+    assert_eq!(
+        find(&SALT, &frame),
+        FrameContent::Segment(Segment { marked: true, ..data }, true),
+        "IPv4 options"
+    );
     let ack =
         Segment { bytes: 0, echo: true, push: false, ranges: [(1, 2), (3, 4), (5, 6)], count: 3, ..data };
     headers(true).segment(&ack, false, &mut frame);
-    assert_eq!(find(&SALT, &frame), Found::Segment(ack, true));
+    assert_eq!(find(&SALT, &frame), FrameContent::Segment(ack, true));
 }
 
 #[test]
@@ -70,12 +74,12 @@ fn frames_of_other_runs_are_something_else() {
     headers(false).datagram(&TAG, 500, &mut frame);
     // Also where just the magic is the same, by chance.
     for other in [Salt { key: 7, ..SALT }, Salt { magic: 0x7037, ..SALT }] {
-        assert_eq!(find(&other, &frame), Found::Other);
+        assert_eq!(find(&other, &frame), FrameContent::Other);
     }
     let data = Segment { bytes: 0, ..segment_at(5) };
     headers(true).segment(&data, false, &mut frame);
     for other in [Salt { key: 7, ..SALT }, Salt { magic: 0x7037, ..SALT }] {
-        assert_eq!(find(&other, &frame), Found::Other);
+        assert_eq!(find(&other, &frame), FrameContent::Other);
     }
 }
 
@@ -133,7 +137,7 @@ fn a_stream_goes_on_after_4_gib() {
             true => {
                 let data = Segment { bytes: next.bytes, push: next.last, ..segment_at(next.start) };
                 headers(true).segment(&data, false, &mut frame);
-                let Found::Segment(found, true) = find(&SALT, &frame) else { panic!("a segment") };
+                let FrameContent::Segment(found, true) = find(&SALT, &frame) else { panic!("a segment") };
                 offset(found.start, receiver.expected()).unwrap()
             }
             false => next.start,

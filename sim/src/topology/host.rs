@@ -25,7 +25,7 @@ use p4rack_wire::{Histogram, Nanos};
 /// Bit of a part's number: it belongs to an answer.
 pub(super) const BACK: u8 = 0x80;
 
-/// What a flow's sender does.
+/// State of a flow's sender.
 #[derive(Debug)]
 pub(super) enum Sender {
     Timed(Timed),
@@ -50,13 +50,13 @@ pub(super) struct OutFlow {
     pub latency: Option<Box<Histogram>>,
 }
 
-/// What a flow's receiver does beside counting.
+/// State of a flow's receiver, besides counters.
 #[derive(Debug)]
 pub(super) enum Receiver {
     Sink,
     Server(Server),
     Stream(Box<StreamEnd>),
-    /// What is done counts at the sender.
+    /// None: completed operations count at the sender.
     Memory,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct InFlow {
 /// A frame of a captured link.
 pub(super) type Captured = (Nanos, Vec<u8>);
 
-/// See the module.
+/// A host in virtual time.
 #[derive(Debug)]
 pub(super) struct HostNode {
     /// Position in the topology.
@@ -189,7 +189,7 @@ impl HostNode {
         self.out.len() + 2
     }
 
-    /// Does what is due first: component 0 is the link, then come senders, then the agent.
+    /// Handles the earliest event: component 0 is the link, then come senders, then the agent.
     #[inline]
     pub fn step(
         &mut self,
@@ -244,7 +244,7 @@ impl HostNode {
         self.agent = Some(agent);
     }
 
-    /// A sender's time has come.
+    /// Handles the timeout of a sender.
     fn work(&mut self, out: usize, plan: &Plan, wires: &mut Wires, counts: &mut Counts) {
         let flow = &plan.flows[usize::from(self.out[out].id)];
         match &mut self.out[out].sender {

@@ -2,11 +2,11 @@
 //! the network and in the agents of its hosts; and remote memory has given back what was written.
 
 use super::counts::Counts;
-use super::world::World;
+use super::world::TopologyWorld;
 use p4rack_switch::Stats;
 use serde::Serialize;
 
-/// Where all frames of a run have gone.
+/// Balance of all frames of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Balance {
     /// Frames that hosts have sent.
@@ -55,8 +55,8 @@ pub struct Balance {
     pub unaccounted: u64,
 }
 
-/// The balance, and what is wrong with it.
-pub(super) fn judge(world: &World, counts: &Counts, stats: &[Stats]) -> (Balance, Vec<String>) {
+/// The balance, and its violations.
+pub(super) fn judge(world: &TopologyWorld, counts: &Counts, stats: &[Stats]) -> (Balance, Vec<String>) {
     let mut balance = Balance {
         sent: counts.sent,
         received: counts.arrived,
@@ -68,7 +68,7 @@ pub(super) fn judge(world: &World, counts: &Counts, stats: &[Stats]) -> (Balance
         ..Balance::default()
     };
     let (mut unaccounted, mut problems) = (0, Vec::new());
-    // Each host: what it was given is at its link or dropped, what arrived is of a known sort.
+    // Each host: frames given to it are at its link or dropped, and arrived frames are of a known kind.
     let (entered, arrived) = world.delivered();
     let (mut given, mut kept) = (0, 0);
     for host in world.hosts() {

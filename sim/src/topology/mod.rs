@@ -4,9 +4,9 @@
 //!  experiment.toml ─ TopologyExperiment ◀─ Network: the topology, programs, entries
 //!                           │ build
 //!                           ▼
-//!   World ── Group ── SwitchNode: any program on the switch's core     judge: where all frames have gone
-//!         │        └─ HostNode: senders, receivers                     run, outcome: figures by traffic, flow, link, switch
-//!         └─ Group …  Wires: links between nodes, mail between groups
+//!   TopologyWorld ── Group ── SwitchNode: any program on the switch's core     judge: where all frames have gone
+//!                 │        └─ HostNode: senders, receivers                     run, outcome: figures by traffic, flow, link, switch
+//!                 └─ Group …  Wires: links between nodes, mail between groups
 //! ```
 //!
 //! The rack of [`world`](crate::world) has one switch in the middle, which one worker runs; here switches are as many as hosts, so

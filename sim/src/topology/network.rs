@@ -1,4 +1,4 @@
-//! The network of an experiment: a topology, and what its switches run, compiled.
+//! The network of an experiment: a topology, and the compiled programs of its switches.
 
 use p4rack_codegen::topology::Topology;
 use p4rack_entities::{Candidate, compiled, refusal};
@@ -9,7 +9,7 @@ use p4rack_switch::Pipeline;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a switch runs.
+/// Program and entries of a switch.
 #[derive(Clone, Debug, Default)]
 pub struct SwitchProgram {
     /// P4 text, or BMv2's JSON; empty if a controller would bring the program.
@@ -66,7 +66,7 @@ pub struct LoadTime {
 pub struct Network {
     /// The topology.
     pub topology: Topology,
-    /// What it took to get here.
+    /// Time that it took to make.
     pub load_time: LoadTime,
     switches: Vec<Loaded>,
 }

@@ -28,18 +28,18 @@ pub struct TopologyOutcome {
     /// Operations on remote memory: of each traffic with some, its reads, then its writes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<OperationsOutcome>,
-    /// What the machines of remote memory have counted, all together: EDM's compute and memory nodes, Clio's clients and boards.
+    /// Sums of the counters of remote memory's machines: EDM's compute and memory nodes, Clio's clients and boards.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub machines: BTreeMap<String, u64>,
     /// Results per direction of a link.
     pub links: Vec<LinkOutcome>,
     /// Results per switch.
     pub switches: Vec<SwitchNodeOutcome>,
-    /// What agents of hosts have counted, all together.
+    /// Sums of the counters of hosts' agents.
     pub agents: BTreeMap<&'static str, u64>,
     /// Frames that they have dropped, by reason.
     pub agents_drops: BTreeMap<&'static str, u64>,
-    /// Where all frames of the whole run have gone.
+    /// Balance of all frames of the whole run.
     pub balance: Balance,
     /// Frames that switches have sent over links.
     pub switch_hops: u64,
@@ -51,12 +51,12 @@ pub struct TopologyOutcome {
     pub paper: Vec<Compared>,
     /// Checksum of everything that happened. The same file and seed give the same digest.
     pub digest: String,
-    /// What the run took, if it was measured. It is not part of the results.
+    /// Cost of the run, if it was measured. It is not part of the results.
     #[serde(skip)]
     pub took: Option<Took>,
 }
 
-/// What a run took.
+/// Cost of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Took {
     /// Seconds to read and to compile what it names; loading the switches counts as compiling.

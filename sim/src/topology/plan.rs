@@ -1,4 +1,4 @@
-//! What stays the same while a network runs: flows with their headers, and times.
+//! Constants of a run: flows with their headers, and times.
 
 use super::check::{FLOWS_MAX, gap_ns};
 use super::experiment::TopologyExperiment;
@@ -44,7 +44,7 @@ impl Planted {
     }
 }
 
-/// See the module.
+/// Constants of a run.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// The measured time.

@@ -1,7 +1,7 @@
 //! Frames that arrive at a host: its agent takes them, sinks count datagrams, servers answer, clients measure.
 
 use super::counts::Counts;
-use super::frame::{Found, Tag, UDP_HEADERS, find};
+use super::frame::{FrameContent, Tag, UDP_HEADERS, find};
 use super::host::{BACK, HostNode, Receiver, Sender};
 use super::plan::{Flow, Plan, Planted};
 use super::sender::{Part, parts};
@@ -64,9 +64,9 @@ impl HostNode {
         }
         let found = find(&plan.salt, frame);
         let (id, is_intact) = match &found {
-            Found::Datagram(tag, is_intact) => (tag.flow, *is_intact),
-            Found::Segment(segment, is_intact) => (segment.flow, *is_intact),
-            Found::Other => {
+            FrameContent::Datagram(tag, is_intact) => (tag.flow, *is_intact),
+            FrameContent::Segment(segment, is_intact) => (segment.flow, *is_intact),
+            FrameContent::Other => {
                 counts.others += 1;
                 return None;
             }
@@ -76,9 +76,9 @@ impl HostNode {
             return None;
         };
         let is_back = match &found {
-            Found::Datagram(tag, _) => tag.part & BACK != 0,
-            Found::Segment(segment, _) => segment.bytes == 0,
-            Found::Other => false,
+            FrameContent::Datagram(tag, _) => tag.part & BACK != 0,
+            FrameContent::Segment(segment, _) => segment.bytes == 0,
+            FrameContent::Other => false,
         };
         let end = if is_back { flow.from } else { flow.to };
         if usize::from(end) != self.index {
@@ -90,20 +90,20 @@ impl HostNode {
             return None;
         }
         match found {
-            Found::Datagram(tag, _) if is_back => self.answered(flow, &tag, frame.len(), plan, counts),
-            Found::Datagram(tag, _) => {
+            FrameContent::Datagram(tag, _) if is_back => self.answered(flow, &tag, frame.len(), plan, counts),
+            FrameContent::Datagram(tag, _) => {
                 self.take(flow, &tag, frame.len(), plan, wires, counts);
                 None
             }
-            Found::Segment(segment, _) if is_back => {
+            FrameContent::Segment(segment, _) if is_back => {
                 self.take_acknowledgement(flow.out as usize, &segment, plan, wires, counts);
                 Some(flow.out as usize)
             }
-            Found::Segment(segment, _) => {
+            FrameContent::Segment(segment, _) => {
                 self.take_segment(flow, &segment, plan, wires, counts);
                 None
             }
-            Found::Other => None,
+            FrameContent::Other => None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Remote memory of a scripted host: what its flows do with that of others, and what others do with its own.
+//! Remote memory of a scripted host: its flows use that of others, and others use its own.
 
 use super::counts::{Counts, TrafficCounts};
 use super::host::{HostNode, OutFlow, Sender};
@@ -8,7 +8,7 @@ use super::wires::Wires;
 use p4rack_wire::{Histogram, Nanos};
 
 impl HostNode {
-    /// Does what is due of a flow that uses remote memory, and sends its packets.
+    /// Handles timeouts of a flow that uses remote memory, and sends its packets.
     pub(super) fn operate(&mut self, out: usize, plan: &Plan, wires: &mut Wires, counts: &mut Counts) {
         let now = self.now;
         let flow = &plan.flows[usize::from(self.out[out].id)];
@@ -61,7 +61,7 @@ impl HostNode {
         Some(Some(out))
     }
 
-    /// Goes on with operations that have ended at its machines, and sends what these have ready.
+    /// Continues operations that have ended at its machines, and sends the machines' packets.
     pub(super) fn serve(&mut self, at: usize, plan: &Plan, wires: &mut Wires, counts: &mut Counts) {
         let now = self.now;
         if let Some(machines) = &mut self.machines {

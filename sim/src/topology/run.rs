@@ -12,7 +12,7 @@ use super::outcome::{
 use super::plan::{Flow, Planted};
 use super::spec::SendKind;
 use super::wires::Outlet;
-use super::world::World;
+use super::world::TopologyWorld;
 use crate::crew::{Alone, Crew};
 use crate::latency::Latency;
 use crate::outcome::{compared, depth_quantile};
@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 pub struct TopologyRun<'e> {
     experiment: &'e TopologyExperiment,
     network: &'e Network,
-    world: World,
+    world: TopologyWorld,
 }
 
 impl TopologyExperiment {

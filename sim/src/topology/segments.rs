@@ -1,4 +1,4 @@
-//! TCP segments of a scripted host: what its connections send, and what comes for them.
+//! TCP segments of a scripted host's connections, sent and received.
 
 use super::counts::Counts;
 use super::frame::{Segment, offset, ranges};

@@ -14,10 +14,10 @@ pub(super) struct Timed {
     pub next: Nanos,
     stop: Nanos,
     left: u64,
-    /// Payload of a second, if the time to the next message follows from a message's size, and what is left of a nanosecond.
+    /// Payload per second, if the time to the next message follows from a message's size, and the remaining part of a nanosecond.
     rate_bps: Option<u64>,
     rest: u64,
-    /// Mean time to the next message, and what earlier ones have left of a nanosecond.
+    /// Mean time to the next message, and the remaining part of a nanosecond of earlier ones.
     gap_ns: f64,
     fraction_ns: f64,
     is_random: bool,
@@ -138,7 +138,7 @@ struct Slot {
 struct Seen(Vec<Arrived>);
 
 impl Seen {
-    /// A part of a message of this round has arrived. Returns whether it is no copy.
+    /// Notes a part of a message of this round. Returns whether it is new.
     fn add(&mut self, round: u32, part: u8) -> bool {
         let part = usize::from(part.min(PART_MAX));
         if self.0.len() <= part {
@@ -148,7 +148,7 @@ impl Seen {
     }
 }
 
-/// The last part of a message that has the most.
+/// The last part of the longest message.
 const PART_MAX: u8 = 63;
 
 /// All parts up to the last one.
@@ -233,15 +233,15 @@ impl Requests {
 /// A part of a request or an answer that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part<T> {
-    /// It had not arrived before. Of the last one that was missing: what follows from the whole message.
+    /// It is new. With the last missing part: what follows from the whole message.
     First(Option<T>),
-    /// It had.
+    /// It had arrived before.
     Copy,
 }
 
 /// The requests of a client's slot.
 #[derive(Debug, Default)]
-struct Asked {
+struct SlotRequests {
     /// Number of the last one, and its parts that have arrived.
     number: u32,
     parts: u64,
@@ -252,7 +252,7 @@ struct Asked {
 /// A server's view of a client's requests.
 #[derive(Debug)]
 pub(super) struct Server {
-    slots: Vec<Asked>,
+    slots: Vec<SlotRequests>,
     sizes: Arc<Distribution>,
     random: Random,
 }
@@ -261,7 +261,8 @@ impl Server {
     /// The server of a traffic's flow.
     pub fn new(traffic: &Traffic, random: Random) -> Server {
         // No request has this number at this place.
-        let slots = (0..traffic.spec.under_way as u32).map(|number| Asked { number, ..Asked::default() });
+        let slots = (0..traffic.spec.under_way as u32)
+            .map(|number| SlotRequests { number, ..SlotRequests::default() });
         Server { slots: slots.collect(), sizes: traffic.answers.clone(), random }
     }
 
@@ -291,7 +292,7 @@ pub(super) fn parts(bytes: u32) -> impl Iterator<Item = usize> {
     std::iter::repeat_n(DATAGRAM_MAX, full).chain((rest > 0).then_some(rest))
 }
 
-/// Which numbers of a flow have arrived, as far as the last 128 tell.
+/// Which of a flow's last 128 numbers have arrived.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arrived {
     /// The next number after the highest one.
@@ -303,7 +304,7 @@ pub(super) struct Arrived {
 }
 
 impl Arrived {
-    /// A frame has arrived. Returns whether it is the first with its number.
+    /// Notes a frame. Returns whether it is the first with its number.
     #[inline]
     pub fn add(&mut self, number: u32) -> bool {
         if number >= self.next {

@@ -70,7 +70,7 @@ impl Stream {
         }
     }
 
-    /// The application writes what is due.
+    /// Lets the application write.
     pub fn write(&mut self, now: Nanos) {
         while let Some(timed) = self.timed.as_mut().filter(|timed| timed.next <= now) {
             let bytes = timed.create();

@@ -14,7 +14,7 @@ const PORTS: usize = 512;
 /// Replaces an outlet's position where a port has none.
 const NO_OUTLET: u16 = u16::MAX;
 
-/// See the module.
+/// A switch in virtual time.
 #[derive(Debug)]
 pub(super) struct SwitchNode {
     /// Position in the topology.
@@ -78,7 +78,7 @@ impl SwitchNode {
         self.ports.len()
     }
 
-    /// Does what is due first.
+    /// Handles the earliest event.
     #[inline]
     pub fn step(&mut self, at: usize, (component, due): (usize, Nanos), plan: &Plan, wires: &mut Wires) {
         self.now = self.now.max(due);

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 /// Where a link ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct LinkEnd {
     pub group: u16,
     /// Position of the node in its group.
     pub node: u16,
@@ -26,10 +26,10 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(super) struct Outlet {
     pub link: Link,
-    pub to: Place,
-    /// What is on the link and in the pipeline behind it, if that may be more than it holds.
+    pub to: LinkEnd,
+    /// Frames on the link and in the pipeline behind it, if these may exceed the link's capacity.
     pub flight: Option<Box<Flight>>,
-    /// Frames dropped because the link held its most.
+    /// Frames dropped because the link was full.
     pub full: u64,
 }
 
@@ -136,7 +136,7 @@ impl Wires {
         put(InFlight { due, arrived, frame }, Joins::Last);
     }
 
-    /// Puts mail from another group where it belongs.
+    /// Delivers mail from another group.
     pub fn take(&mut self, mail: &mut Vec<Mail>) {
         for Mail { node, inlet, frame, joins } in mail.drain(..) {
             self.inlets[usize::from(node)].put(inlet.into(), frame, joins);

@@ -32,9 +32,9 @@ pub(super) const GROUPS_EACH: usize = 4;
 /// Number behind that of the last window.
 const OVER: u64 = u64::MAX;
 
-/// See the module.
+/// The event loop of a network; see the [module](self).
 #[derive(Debug)]
-pub(super) struct World {
+pub(super) struct TopologyWorld {
     pub plan: Arc<Plan>,
     pub groups: Vec<Group>,
     /// The shortest time from sending a frame to its handling at the other end of a link.
@@ -59,10 +59,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl World {
+impl TopologyWorld {
     /// A world of these groups.
-    pub fn new(plan: Arc<Plan>, groups: Vec<Group>) -> World {
-        let mut world = World { plan, groups, look: Nanos::MAX, windows: 0, now: Nanos::ZERO };
+    pub fn new(plan: Arc<Plan>, groups: Vec<Group>) -> TopologyWorld {
+        let mut world = TopologyWorld { plan, groups, look: Nanos::MAX, windows: 0, now: Nanos::ZERO };
         let least = world.outlets().map(|outlet| outlet.link.least_delay()).min();
         world.look = least.unwrap_or_default().max(Nanos(1));
         world
@@ -90,7 +90,7 @@ impl World {
     }
 
     fn run_together(&mut self, end: Nanos, crew: &dyn Crew) {
-        let World { plan, groups, look, windows, .. } = self;
+        let TopologyWorld { plan, groups, look, windows, .. } = self;
         let groups: Vec<Mutex<&mut Group>> = groups.iter_mut().map(Mutex::new).collect();
         let lead = Mutex::new(Lead { plan, look: *look, end, windows: *windows, spare: Frames::default() });
         // Number of the window, its end, and the groups that have run in it.
@@ -116,7 +116,7 @@ impl World {
                 if window == OVER {
                     break;
                 }
-                // That of a later window, if this one is over: then no group is left to run in it.
+                // If this window is over, the number is a later one's, and no group is left to run in this one.
                 let until = Nanos(until.load(Ordering::Relaxed));
                 for at in &order {
                     // Another worker is running it, or has. If it only looks, it comes back in this window.
@@ -254,7 +254,7 @@ impl Lead<'_> {
             }
         }
         if next >= self.end {
-            // What is under way is at its place.
+            // Frames under way are where they belong.
             all.iter_mut().for_each(|group| group.take_mail());
             return None;
         }

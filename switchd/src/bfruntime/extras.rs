@@ -60,12 +60,12 @@ pub struct Extras {
 
 /// An entry of a table: its key and priority, or the default entry.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct EntryAddress {
     table: TableId,
     entry: Option<(Vec<Matcher>, i32)>,
 }
 
-impl Place {
+impl EntryAddress {
     fn entry(&self) -> EntryRef<'_> {
         self.entry.as_ref().map_or(EntryRef::Default, |(keys, priority)| EntryRef::Keys(keys, *priority))
     }
@@ -172,15 +172,15 @@ impl Extras {
     }
 
     /// The entry of P4Runtime's message.
-    pub fn place(&self, entry: &v1::TableEntry) -> Checked<Place> {
+    pub fn place(&self, entry: &v1::TableEntry) -> Checked<EntryAddress> {
         let table = self.program.table(entry.table_id)?;
         let keys = || Ok((table.matchers(&entry.r#match)?, entry.priority));
         let entry = if entry.is_default_action { None } else { Some(keys()?) };
-        Ok(Place { table: table.id, entry })
+        Ok(EntryAddress { table: table.id, entry })
     }
 
     /// The update's effect on these fields, applied after the rest; `None` if it names none of them.
-    pub fn step(self: &Arc<Extras>, message: &TableEntry, place: Place) -> Checked<Option<Step>> {
+    pub fn step(self: &Arc<Extras>, message: &TableEntry, place: EntryAddress) -> Checked<Option<Step>> {
         let Some(extra) = self.tables.get(&message.table_id) else { return Ok(None) };
         let given = Entry::read(&self.schema, message).or_else(|error| invalid(error.to_string()))?;
         let filter = match extra.filter {
@@ -252,7 +252,7 @@ impl Extras {
         &self,
         switch: &mut Switch,
         table_id: u32,
-        place: &Place,
+        place: &EntryAddress,
         pipes: Option<u32>,
     ) -> Checked<Vec<DataField>> {
         let (Some(extra), Some(table)) = (self.tables.get(&table_id), self.schema.table_by_id(table_id))

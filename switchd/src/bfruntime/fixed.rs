@@ -96,9 +96,9 @@ pub struct Step {
 /// A part of a table, and the number of its next entry if there are more.
 pub type Page = (Vec<TableEntry>, Option<u64>);
 /// A part of a table by names.
-type Found = (Vec<Entry>, Option<u64>);
+type NamedPage = (Vec<Entry>, Option<u64>);
 /// Collects the entries of one of the tables.
-type Table = Box<dyn FnOnce(&Fixed, &Switch, Nanos) -> Checked<Found> + Send>;
+type Table = Box<dyn FnOnce(&Fixed, &Switch, Nanos) -> Checked<NamedPage> + Send>;
 /// A prepared read.
 pub type Lookup = Box<dyn FnOnce(&Switch, Nanos) -> Checked<Page> + Send>;
 
@@ -126,7 +126,7 @@ fn id(entry: &Entry, key: &str) -> Checked<u32> {
 }
 
 /// Adds `more` to a page of entries, each with its number.
-fn page<T>(found: impl Iterator<Item = (u64, T)>, one: impl Fn(u64, T) -> Entry) -> Found {
+fn page<T>(found: impl Iterator<Item = (u64, T)>, one: impl Fn(u64, T) -> Entry) -> NamedPage {
     let found: Vec<(u64, Entry)> = found.take(PAGE).map(|(id, value)| (id, one(id, value))).collect();
     let next = found.last().filter(|_| found.len() == PAGE).and_then(|(id, _)| id.checked_add(1));
     (found.into_iter().map(|(_, entry)| entry).collect(), next)

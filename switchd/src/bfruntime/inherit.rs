@@ -17,7 +17,7 @@ type Masks = (TableId, Vec<Vec<BigUint>>);
 pub enum Meters {
     /// An object of their own.
     Object(InstanceId),
-    /// Those of a table's entries.
+    /// Attributes of a table's entries.
     Direct(TableId),
 }
 

@@ -5,7 +5,7 @@ use super::fixed::{DeviceConfig, Fixed, Ports, fixed_text, is_second};
 use super::own::Own;
 use super::settings::Settings;
 use super::shadows::Shadows;
-use super::stage::{Place, Stage};
+use super::stage::{Residence, Stage};
 use crate::core::Isolation;
 use crate::p4runtime::{Device, Held, Job, status};
 use p4rack_bfrt::Schema;
@@ -40,7 +40,7 @@ pub struct Loaded {
     pub settings: Settings,
     /// Pipes with entries of their own.
     pub pipes: u32,
-    /// Where it is prepared or runs.
+    /// The switch in which it is prepared or runs.
     pub stage: Stage,
 }
 
@@ -134,14 +134,14 @@ impl Loaded {
         updates: usize,
     ) -> Result<Outcomes, Status> {
         match self.stage.place() {
-            Place::Runs => Ok(device.make_small(job, isolation, updates).await?),
+            Residence::Runs => Ok(device.make_small(job, isolation, updates).await?),
             _ => self.in_turns(device, isolation, job).await,
         }
     }
 
     /// Whether it is prepared beside the program that runs.
     pub fn is_beside(&self) -> bool {
-        self.stage.place() == Place::Beside
+        self.stage.place() == Residence::Beside
     }
 
     /// Keeps the running program from being replaced while it is held. Errors: this program neither runs nor is prepared.

@@ -4,14 +4,14 @@ use super::fixed::Step;
 use super::loaded::Loaded;
 use super::prepared::Prepared;
 use super::settings::ALL_PIPES;
-use p4rack_entities::{Change, Checked, Found, Query, Snapshot, change, query, query_keyed, snapshot};
+use p4rack_entities::{Change, Checked, Query, ReadResults, Snapshot, change, query, query_keyed, snapshot};
 use p4rack_p4rt::bfrt_proto::{TableEntry, update::Type};
 use p4rack_p4rt::p4::v1;
 use p4rack_switch::{Pipes, Switch};
 use p4rack_wire::Nanos;
 use std::sync::Arc;
 
-/// What an update does to what is known of an entry.
+/// Effect of an update on the notes of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
     /// Its values are those that the switch has now.
@@ -27,7 +27,7 @@ pub fn found(queries: Vec<Query>, switch: &Switch, now: Nanos) -> Checked<Vec<v1
         let mut next = Some(query);
         while let Some(query) = next {
             let answer = query(switch, now)?;
-            all.extend(Found::messages(answer.found));
+            all.extend(ReadResults::messages(answer.found));
             next = answer.next;
         }
     }
@@ -35,7 +35,7 @@ pub fn found(queries: Vec<Query>, switch: &Switch, now: Nanos) -> Checked<Vec<v1
 }
 
 impl Loaded {
-    /// What is named, in the pipes that are meant and in all together.
+    /// The named entries, in the addressed pipes and in all together.
     fn in_each_pipe(
         &self,
         queries: impl Fn() -> Checked<Vec<Query>>,
@@ -68,7 +68,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// Forgets what is known of a table in the pipes that are meant.
+    /// Forgets the notes of a table in the addressed pipes.
     fn forget_all(&self, table_id: u32, switch: &Switch) {
         let mut held = self.shadows.held();
         let Some(table) = held.get_mut(&table_id) else { return };
@@ -88,7 +88,7 @@ impl Loaded {
         self.in_each_pipe(|| query_keyed(&self.program, wanted), switch, now)
     }
 
-    /// Carries out an update's effect on what is known of these entries.
+    /// Applies an update's effect to the notes of these entries.
     fn affect(&self, effect: Effect, entries: &[(u32, TableEntry)]) {
         for (pipe, entry) in entries {
             match effect {

@@ -4,7 +4,7 @@
 use super::digests::{Lists, Waiting, target};
 use super::loaded::Loaded;
 use super::service::{Seen, Service, Watched};
-use super::settings::{ALL_PIPES, Place, Scope};
+use super::settings::{ALL_PIPES, EntryKey, Scope};
 use p4rack_entities::idle_message;
 use p4rack_p4rt::bfrt_proto::subscribe::Notifications;
 use p4rack_p4rt::bfrt_proto::{
@@ -24,7 +24,7 @@ const LEAST_WAIT: Duration = Duration::from_millis(1);
 const MOST_WATCHED: usize = 1 << 16;
 const LOOKED_UP_A_TURN: usize = 256;
 
-/// An idle entry as it is reported, with the pipe that is named, if its table notifies of idle entries.
+/// The report of an idle entry, with its pipe; `None` if its table does not report idle entries.
 fn reportable(loaded: &Loaded, idle: &IdleEntry) -> Option<Watched> {
     let message = idle_message(&loaded.program, idle.table, &idle.entry)?;
     let entity = v1::Entity { entity: Some(v1::entity::Entity::TableEntry(message)) };
@@ -43,8 +43,8 @@ fn reportable(loaded: &Loaded, idle: &IdleEntry) -> Option<Watched> {
 }
 
 impl Watched {
-    /// Its place, if its key is known.
-    fn place(&self) -> Option<Place> {
+    /// Its identity, if its key is known.
+    fn place(&self) -> Option<EntryKey> {
         let Some(table_entry::Value::Key(key)) = &self.found.value else { return None };
         Some((self.found.table_id, self.pipe, key.encode_to_vec()))
     }
@@ -73,7 +73,7 @@ impl Service {
         let list = Waiting::new(loaded.program.clone(), list, timeout);
         let mut lists = self.lists();
         if timeout < LEAST_WAIT {
-            // Those that came first are sent first.
+            // In order of arrival.
             let mut sent = true;
             for list in lists.take().into_iter().chain([list]) {
                 sent &= self.send_digests(list);

@@ -14,7 +14,7 @@ use super::DEVICE;
 use super::clients::Clients;
 use super::fixed::fixed_text;
 use super::loaded::{Lasting, Loaded};
-use super::stage::{Place, Stage};
+use super::stage::{Residence, Stage};
 use crate::p4runtime::{Charge, Device, status};
 use p4rack_bfrt::Schema;
 use p4rack_entities::Candidate;
@@ -107,7 +107,7 @@ impl Programs {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The program that requests mean: the one that is prepared, or else the one that runs.
+    /// The program that requests refer to: the prepared one, or else the running one.
     pub async fn meant(&self) -> Result<Arc<Loaded>, Status> {
         let used = |prepared: &mut Prepared| {
             prepared.used = Instant::now();
@@ -154,7 +154,7 @@ impl Programs {
     }
 
     async fn discard(&self, loaded: &Loaded) {
-        if let Some(switch) = loaded.stage.leave(Place::Gone).await {
+        if let Some(switch) = loaded.stage.leave(Residence::Gone).await {
             // Its entries may be many.
             let _ = self.device.aside(move || drop(switch)).await;
         }
@@ -312,7 +312,7 @@ impl Programs {
         }
     }
 
-    /// A program in a switch of its own. It has the attributes of the one that requests mean, if both have the same name.
+    /// A program in a switch of its own. It inherits the attributes of the one that requests refer to, if both have the same name.
     async fn beside(&self, candidate: Candidate) -> Result<Arc<Loaded>, Status> {
         let config = self.device.handle().call(|switch, _| switch.config().clone()).await?;
         let Candidate { program, pipeline } = candidate;
@@ -408,7 +408,7 @@ impl Programs {
             }
             let noted = programs.clone();
             let take = async move {
-                let switch = loaded.stage.leave(Place::Runs).await?;
+                let switch = loaded.stage.leave(Residence::Runs).await?;
                 // Before any client can see that it runs.
                 noted.state().loaded = Some(loaded);
                 Some(switch)

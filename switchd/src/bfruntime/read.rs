@@ -12,7 +12,7 @@ use crate::core::Isolation;
 use crate::p4runtime::{Charge, Device, status};
 use num_bigint::BigUint;
 use p4rack_bfrt::Key;
-use p4rack_entities::{Checked, Found, Query, Reading, control, query_keyed, refuse};
+use p4rack_entities::{Checked, Query, ReadResults, Reading, control, query_keyed, refuse};
 use p4rack_p4rt::bfrt_proto::{
     DataField, DynKeyMask, Entity, HandleId, KeyFieldMask, ReadResponse, TableAttribute, TableEntry,
     TableUsage, TargetDevice, entity, handle_id, table_attribute, table_entry,
@@ -40,7 +40,7 @@ const STALLED: Duration = Duration::from_secs(30);
 pub type Answers = mpsc::Sender<Result<Bytes, Status>>;
 
 /// Contents of a Read request.
-pub struct Asked {
+pub struct ReadQuery {
     pub target: Option<TargetDevice>,
     pub entities: Entities,
     pub options: Options,
@@ -84,7 +84,7 @@ pub struct Answering<'a> {
 pub async fn read(
     device: &Device,
     loaded: &Arc<Loaded>,
-    request: Asked,
+    request: ReadQuery,
     answers: &Answers,
     charge: &Charge,
 ) -> Result<(), Status> {
@@ -163,7 +163,7 @@ impl Answering<'_> {
                 in_pipes(switch, pipes, |switch| {
                     let found =
                         queries.into_iter().map(|query| query(switch, now).map(|answer| answer.found));
-                    found.collect::<Checked<Vec<Found>>>()
+                    found.collect::<Checked<Vec<ReadResults>>>()
                 })
                 .flatten()
             };
@@ -171,7 +171,7 @@ impl Answering<'_> {
         };
         let _held = loaded.hold(self.device).await?;
         let found = loaded.call(self.device, all).await?;
-        let messages = |found: Vec<Found>| found.into_iter().flat_map(Found::messages).collect();
+        let messages = |found: Vec<ReadResults>| found.into_iter().flat_map(ReadResults::messages).collect();
         Ok(found.into_iter().map(|found| found.map(|found| found.map(messages))).collect())
     }
 
@@ -330,7 +330,7 @@ impl Answering<'_> {
             }
             let found;
             (reading, found) = self.part(target, reading).await?;
-            let found: Vec<v1::Entity> = found.into_iter().flat_map(Found::messages).collect();
+            let found: Vec<v1::Entity> = found.into_iter().flat_map(ReadResults::messages).collect();
             count += found.len();
             self.give_found(target, entry, is_by_handle, found).await?;
         }
@@ -436,7 +436,7 @@ impl Answering<'_> {
             for (target, reading) in targets.iter().zip(std::mem::take(&mut readings)) {
                 let (rest, found) = self.part(*target, reading).await?;
                 readings.push(rest);
-                for (at, entity) in found.into_iter().flat_map(Found::messages).enumerate() {
+                for (at, entity) in found.into_iter().flat_map(ReadResults::messages).enumerate() {
                     let mut cell = self.loaded.translation.entry(&entity)?;
                     if !is_from_switch(entry) {
                         self.loaded.shadows.show(target.pipe(), &mut cell);
@@ -500,14 +500,14 @@ impl Answering<'_> {
         let one = move |switch: &mut Switch, now| {
             in_pipes(switch, pipes, |switch| {
                 let found = queries.into_iter().map(|query| query(switch, now).map(|answer| answer.found));
-                found.collect::<Checked<Vec<Found>>>()
+                found.collect::<Checked<Vec<ReadResults>>>()
             })?
         };
         let found = self.loaded.call(self.device, one).await??;
-        Ok(found.into_iter().flat_map(Found::messages).collect())
+        Ok(found.into_iter().flat_map(ReadResults::messages).collect())
     }
 
-    async fn part(&self, target: Target, reading: Reading) -> Result<(Reading, Vec<Found>), Status> {
+    async fn part(&self, target: Target, reading: Reading) -> Result<(Reading, Vec<ReadResults>), Status> {
         let _permit = self.device.part().await;
         let _held = self.loaded.hold(self.device).await?;
         let (pipes, mut part) = (target.read(), reading.part(TURNS_A_PART));

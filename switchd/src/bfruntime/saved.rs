@@ -53,7 +53,7 @@ impl Loaded {
             };
         }
         match self.schema.table_by_id(entry.table_id) {
-            // What is of the device is not undone.
+            // Changes of the device are not undone.
             Some(_) if self.fixed.has(entry.table_id) => 0,
             Some(table) if all => entries(table.size).max(SMALL),
             _ => 0,

@@ -6,8 +6,8 @@ use super::digests::Lists;
 use super::loaded::Loaded;
 use super::outcome::{Options, answer, overall};
 use super::programs::Programs;
-use super::read::Asked;
-use super::settings::Place;
+use super::read::ReadQuery;
+use super::settings::EntryKey;
 use super::weigh::{Entities, Weighed};
 use super::write::Ready;
 use super::{read, write};
@@ -53,7 +53,7 @@ pub struct Service {
     stopping: watch::Receiver<bool>,
     refusals: Refusals,
     /// Entries that were reported as idle.
-    watched: Arc<Mutex<HashMap<Place, Watched>>>,
+    watched: Arc<Mutex<HashMap<EntryKey, Watched>>>,
     /// Digests that wait for others.
     pub(super) lists: Arc<Mutex<Lists>>,
     /// Wakes the sending task.
@@ -78,7 +78,7 @@ impl Service {
         }
     }
 
-    pub(super) fn watched(&self) -> MutexGuard<'_, HashMap<Place, Watched>> {
+    pub(super) fn watched(&self) -> MutexGuard<'_, HashMap<EntryKey, Watched>> {
         // Every change is a single insertion or removal.
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -235,7 +235,7 @@ impl Service {
                     return Err(unbound);
                 }
             }
-            let asked = Asked { target: weighed.head.target, entities: Entities::of(request), options };
+            let asked = ReadQuery { target: weighed.head.target, entities: Entities::of(request), options };
             Ok((asked, loaded, connection.read()?))
         };
         let (request, loaded, place) =

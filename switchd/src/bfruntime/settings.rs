@@ -89,7 +89,7 @@ impl Scope {
 /// The entry scopes of a table: of pipes, and the values given for directions and parsers.
 #[derive(Clone, Debug, Default)]
 pub struct Scopes {
-    /// Of pipes.
+    /// Scopes of pipes.
     pub pipes: Scope,
     /// As given; the parts that are not are ALL.
     pub given: EntryScope,
@@ -108,7 +108,7 @@ impl Scopes {
 }
 
 /// An entry: its table, its pipe and its key, serialised.
-pub type Place = (u32, u32, Vec<u8>);
+pub type EntryKey = (u32, u32, Vec<u8>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -117,10 +117,10 @@ struct State {
     /// Bytes that meters add to the length of each packet, by table and pipe.
     adjustments: HashMap<(u32, u32), i32>,
     /// When the entries that were reported as idle were last hit, in nanoseconds.
-    reported: HashMap<Place, u64>,
-    handles: HashMap<Place, u32>,
+    reported: HashMap<EntryKey, u64>,
+    handles: HashMap<EntryKey, u32>,
     /// Entries of handles, from the first handle on.
-    places: Vec<Place>,
+    places: Vec<EntryKey>,
 }
 
 fn kept<K: Clone + Eq + Hash, V: Clone>(all: &HashMap<K, V>, has: impl Fn(&K) -> bool) -> HashMap<K, V> {
@@ -191,7 +191,7 @@ impl Settings {
     }
 
     /// Whether an idle entry is to be reported: once, until it was hit again.
-    pub fn reports(&self, place: &Place, last_hit_ns: u64) -> bool {
+    pub fn reports(&self, place: &EntryKey, last_hit_ns: u64) -> bool {
         let mut state = self.state();
         if state.reported.len() >= MOST {
             state.reported.clear();

@@ -18,19 +18,19 @@ use prost::Message;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Where values are of: whether of the default entry, the pipe, and the key, serialised.
-type Place = (bool, u32, Vec<u8>);
+/// Identity of an entry in its table: whether it is the default entry, its pipe, and its serialised key.
+type ValueKey = (bool, u32, Vec<u8>);
 
-/// Values of a program's counters and registers, as far as they differ from those at first.
+/// Values of a program's counters and registers that differ from the initial ones.
 #[derive(Debug, Default)]
 pub struct Shadows {
-    /// Fields that packets change, with their values at first, by table.
+    /// Fields that packets change, with their initial values, by table.
     initial: HashMap<u32, Vec<DataField>>,
     /// Other values, by table, pipe and key. All pipes together, and the sums of their counters, are another pipe.
-    held: Mutex<HashMap<u32, HashMap<Place, Vec<DataField>>>>,
+    held: Mutex<HashMap<u32, HashMap<ValueKey, Vec<DataField>>>>,
 }
 
-/// The first cell of a table with its value at first; `None` if packets change none of its fields.
+/// The first cell of a table with its initial value; `None` if packets change none of its fields.
 fn first(
     table_id: u32,
     name: impl Fn(&str) -> bool,
@@ -57,7 +57,7 @@ fn first(
     Some(entity)
 }
 
-fn place(pipe: u32, entry: &TableEntry) -> Place {
+fn place(pipe: u32, entry: &TableEntry) -> ValueKey {
     let key = match &entry.value {
         Some(table_entry::Value::Key(key)) => key.encode_to_vec(),
         _ => Vec::new(),
@@ -66,7 +66,7 @@ fn place(pipe: u32, entry: &TableEntry) -> Place {
 }
 
 impl Shadows {
-    /// Of a program that nothing was written to.
+    /// The shadows of a program that has just started.
     pub fn new(schema: &Schema, program: &Program, translation: &Translation) -> Shadows {
         let fields = |table: &p4rack_bfrt::Table| {
             let of_entries = translation.zero_counters(table.id);
@@ -80,7 +80,7 @@ impl Shadows {
         Shadows { initial, held: Mutex::default() }
     }
 
-    pub(super) fn held(&self) -> MutexGuard<'_, HashMap<u32, HashMap<Place, Vec<DataField>>>> {
+    pub(super) fn held(&self) -> MutexGuard<'_, HashMap<u32, HashMap<ValueKey, Vec<DataField>>>> {
         // Every change is a single insertion or removal.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -95,7 +95,7 @@ impl Shadows {
         self.initial.get(&table_id).is_some_and(|own| own.iter().any(|field| field.field_id == field_id))
     }
 
-    /// Whether nothing is known of a table but its values at first.
+    /// Whether all values of a table are initial ones.
     pub fn is_initial(&self, table_id: u32) -> bool {
         !self.held().contains_key(&table_id)
     }

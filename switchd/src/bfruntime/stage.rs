@@ -1,4 +1,4 @@
-//! The switch that requests for a program mean: the one that runs or, while the program is prepared, one beside it.
+//! The switch that requests for a program refer to: the running one or, while the program is prepared, one beside it.
 //!
 //! ```text
 //!  prepared ─▶ Beside ─┬─ WARM_INIT_END ─▶ Runs
@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync;
 use tonic::Status;
 
-/// Where a program is.
+/// Location of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum Residence {
     /// In the switch that forwards packets, or that did until another program replaced it.
     #[default]
     Runs,
@@ -27,10 +27,10 @@ pub enum Place {
 /// The switch of a program that is prepared, while a job has it.
 pub type Staged = sync::OwnedMappedMutexGuard<Option<Switch>, Switch>;
 
-/// Where a program is, with its switch if that is beside the one that runs.
+/// Location of a program, with its switch if that is beside the running one.
 #[derive(Debug, Default)]
 pub struct Stage {
-    place: Mutex<Place>,
+    place: Mutex<Residence>,
     /// Jobs have it one after the other.
     switch: Arc<sync::Mutex<Option<Switch>>>,
 }
@@ -40,27 +40,27 @@ fn gone() -> Status {
 }
 
 impl Stage {
-    /// Of a program that is prepared in a switch.
+    /// The stage of a program that is prepared in a switch.
     pub fn beside(switch: Switch) -> Stage {
-        Stage { place: Mutex::new(Place::Beside), switch: Arc::new(sync::Mutex::new(Some(switch))) }
+        Stage { place: Mutex::new(Residence::Beside), switch: Arc::new(sync::Mutex::new(Some(switch))) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Place> {
+    fn lock(&self) -> MutexGuard<'_, Residence> {
         // Every change is a single assignment.
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where the program is.
-    pub fn place(&self) -> Place {
+    /// The program's location.
+    pub fn place(&self) -> Residence {
         *self.lock()
     }
 
     /// The switch of a program that is prepared, after the jobs that have it; from now on the program is in `place`.
     /// `None` if it is not prepared.
-    pub async fn leave(&self, place: Place) -> Option<Switch> {
+    pub async fn leave(&self, place: Residence) -> Option<Switch> {
         {
             let mut own = self.lock();
-            if *own != Place::Beside {
+            if *own != Residence::Beside {
                 return None;
             }
             *own = place;
@@ -71,9 +71,9 @@ impl Stage {
     /// The switch to work on; `None` is the one that runs. Errors: the program is gone.
     pub async fn enter(&self) -> Result<Option<Staged>, Status> {
         match self.place() {
-            Place::Runs => Ok(None),
-            Place::Gone => Err(gone()),
-            Place::Beside => {
+            Residence::Runs => Ok(None),
+            Residence::Gone => Err(gone()),
+            Residence::Beside => {
                 let switch = self.switch.clone().lock_owned().await;
                 let staged = sync::OwnedMutexGuard::try_map(switch, Option::as_mut);
                 staged.map(Some).map_err(|_| gone())
@@ -93,12 +93,12 @@ mod tests {
         let stage = || Stage::beside(Switch::new(Config::default()));
         let started = stage();
         assert!(started.enter().await.unwrap().is_some());
-        assert!(started.leave(Place::Runs).await.is_some());
+        assert!(started.leave(Residence::Runs).await.is_some());
         assert!(started.enter().await.unwrap().is_none(), "work is for the switch that runs");
         let forgotten = stage();
-        assert!(forgotten.leave(Place::Gone).await.is_some());
+        assert!(forgotten.leave(Residence::Gone).await.is_some());
         assert_eq!(forgotten.enter().await.unwrap_err().code(), tonic::Code::Aborted);
-        assert!(forgotten.leave(Place::Runs).await.is_none() && forgotten.place() == Place::Gone);
+        assert!(forgotten.leave(Residence::Runs).await.is_none() && forgotten.place() == Residence::Gone);
     }
 
     #[tokio::test]
@@ -106,7 +106,7 @@ mod tests {
         let stage = Arc::new(Stage::beside(Switch::new(Config::default())));
         let job = stage.enter().await.unwrap();
         let (first, second) = (stage.clone(), stage.clone());
-        let forgets = tokio::spawn(async move { first.leave(Place::Gone).await.is_some() });
+        let forgets = tokio::spawn(async move { first.leave(Residence::Gone).await.is_some() });
         tokio::task::yield_now().await;
         let waits = tokio::spawn(async move { second.enter().await.is_err() });
         tokio::task::yield_now().await;

@@ -8,6 +8,7 @@ mod shared;
 
 use super::arbitration::{Arbitration, ClientId, Notice};
 use super::outbox::Outbox;
+use super::preserve::ReplaceError;
 use super::roles::{Access, Refusal};
 use super::{Checked, refuse};
 use crate::core::{Gone, Handle};
@@ -62,6 +63,17 @@ pub struct Claim<'a> {
     pub election_id: Option<&'a Uint128>,
 }
 
+/// Why entries were not written.
+#[derive(Debug, thiserror::Error)]
+pub enum FillError {
+    /// The first update that is refused, and the reason.
+    #[error("{0}")]
+    Refused(String),
+    /// The data plane has stopped.
+    #[error(transparent)]
+    Gone(#[from] Gone),
+}
+
 /// A switch and its controllers.
 #[derive(Debug)]
 pub struct Device {
@@ -91,6 +103,15 @@ impl From<Refusal> for Status {
 impl From<Gone> for Status {
     fn from(gone: Gone) -> Status {
         Status::unavailable(gone.to_string())
+    }
+}
+
+impl From<ReplaceError> for Status {
+    fn from(error: ReplaceError) -> Status {
+        match error {
+            ReplaceError::Refused(error) => status(error.code, error.message),
+            ReplaceError::Gone(gone) => gone.into(),
+        }
     }
 }
 
@@ -152,10 +173,9 @@ impl Device {
         self.programs.write().await.commit(&self.handle, candidate).await
     }
 
-    /// Writes into the running program without a controller asking for it: all updates, or none. The error names the first
-    /// one that is refused.
-    pub async fn fill(&self, updates: Vec<v1::Update>) -> Result<Result<(), String>, Gone> {
-        let Some(program) = self.running().await.filter(|_| !updates.is_empty()) else { return Ok(Ok(())) };
+    /// Writes into the running program without a controller asking for it: all updates, or none.
+    pub async fn fill(&self, updates: Vec<v1::Update>) -> Result<(), FillError> {
+        let Some(program) = self.running().await.filter(|_| !updates.is_empty()) else { return Ok(()) };
         let atomicity = Atomicity::RollbackOnError.into();
         let request = Arc::new(v1::WriteRequest { updates, atomicity, ..Default::default() });
         let (asked, writer) = (request.clone(), program.clone());
@@ -171,7 +191,7 @@ impl Device {
             };
             Some(format!("{what}: {}", error.message))
         };
-        Ok(outcomes.into_iter().enumerate().find_map(refused).map_or(Ok(()), Err))
+        outcomes.into_iter().enumerate().find_map(refused).map_or(Ok(()), |why| Err(FillError::Refused(why)))
     }
 
     /// Starts a trace of the next frames that match. Returns the trace's number, and the permit, which only one trace

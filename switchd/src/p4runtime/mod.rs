@@ -21,7 +21,7 @@ mod roles;
 mod service;
 mod writing;
 
-pub(crate) use device::{Claim, Device, Held, LARGE_BYTES, Watch, status};
+pub(crate) use device::{Claim, Device, FillError, Held, LARGE_BYTES, Watch, status};
 pub(crate) use front::{Counted, Front, RECEIVE_LIMIT, STREAM_LIMIT};
 pub(crate) use limits::{
     CALLS_A_CONNECTION, Charge, Connection, Limits, SMALL_UPDATES, UPDATE_BYTES, connection_of,

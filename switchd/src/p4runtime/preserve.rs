@@ -6,7 +6,7 @@
 
 use super::{Checked, refuse};
 use crate::core::{Gone, Handle, Isolation};
-use p4rack_entities::{Candidate, Found, Program, Reading, change};
+use p4rack_entities::{Candidate, Program, ReadResults, Reading, change};
 use p4rack_netdev::clock;
 use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::entity;
@@ -87,7 +87,7 @@ async fn entities_of(handle: &Handle, program: &Arc<Program>, new: &Program) -> 
     let reading = Reading::new(program.clone(), wanted, Box::new(|_| Ok(())));
     // A kind that the program has none of is rejected; then there is nothing to take over.
     let (_, found) = handle.in_turns(Isolation::Whole, reading.part(usize::MAX)).await?;
-    let found: Vec<Entity> = found.into_iter().flat_map(Found::messages).collect();
+    let found: Vec<Entity> = found.into_iter().flat_map(ReadResults::messages).collect();
     let asked = program.clone();
     let own_default = handle.call(move |switch, _| {
         let tables = asked.info.tables.iter().filter_map(|info| asked.table(info.preamble.as_ref()?.id).ok());
@@ -153,22 +153,39 @@ fn describe(program: &Program, update: &Update) -> String {
     }
 }
 
+/// Why the running program was not replaced.
+#[derive(Debug)]
+pub enum ReplaceError {
+    /// The new program can't keep an entity.
+    Refused(UpdateError),
+    /// The data plane has stopped.
+    Gone(Gone),
+}
+
+impl From<UpdateError> for ReplaceError {
+    fn from(error: UpdateError) -> ReplaceError {
+        ReplaceError::Refused(error)
+    }
+}
+
+impl From<Gone> for ReplaceError {
+    fn from(gone: Gone) -> ReplaceError {
+        ReplaceError::Gone(gone)
+    }
+}
+
 /// Replaces the running program and returns the new one.
 pub async fn replace(
     handle: &Handle,
     running: &Arc<Program>,
     candidate: Candidate,
-) -> Result<Checked<Arc<Program>>, Gone> {
+) -> Result<Arc<Program>, ReplaceError> {
     let updates = entities_of(handle, running, &candidate.program).await?;
     let config = handle.call(|switch, _| switch.config().clone()).await?;
     let built = tokio::task::spawn_blocking(move || rebuilt(candidate, &updates, config)).await;
     let failed =
         |_| UpdateError::new(Code::Internal, "the new program could not be prepared; please report it");
-    match built.map_err(failed).and_then(|built| built) {
-        Ok((switch, program)) => {
-            handle.call(move |running, _| running.adopt(switch, Keep::All)).await?;
-            Ok(Ok(program))
-        }
-        Err(error) => Ok(Err(error)),
-    }
+    let (switch, program) = built.map_err(failed)??;
+    handle.call(move |running, _| running.adopt(switch, Keep::All)).await?;
+    Ok(program)
 }

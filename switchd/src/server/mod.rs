@@ -17,7 +17,7 @@ pub use p4rack_p4rt::transport::tls::ServerTls;
 use crate::bfruntime;
 use crate::core::{Events, Gone, Handle};
 use crate::generator::GeneratorService;
-use crate::p4runtime::{CALLS_A_CONNECTION, Device, Front, Limits, Service};
+use crate::p4runtime::{CALLS_A_CONNECTION, Device, FillError, Front, Limits, Service};
 use crate::telemetry::TelemetryService;
 use crate::trace::{self, TraceService};
 use forward::forward;
@@ -110,6 +110,15 @@ pub enum ServeError {
     Gone(#[from] Gone),
 }
 
+impl From<FillError> for ServeError {
+    fn from(error: FillError) -> ServeError {
+        match error {
+            FillError::Refused(why) => ServeError::Entry(why),
+            FillError::Gone(gone) => ServeError::Gone(gone),
+        }
+    }
+}
+
 /// Listens on an address.
 pub async fn bind(addr: SocketAddr) -> Result<TcpListener, ServeError> {
     TcpListener::bind(addr).await.map_err(|error| ServeError::Bind { addr, error })
@@ -153,7 +162,7 @@ pub async fn serve_both(
     }
     if let Some(program) = config.program {
         device.install(program).await?;
-        device.fill(config.entries).await?.map_err(ServeError::Entry)?;
+        device.fill(config.entries).await?;
     }
     let (stop, stopping) = watch::channel(false);
     let mut ending = stopping.clone();

@@ -1,4 +1,4 @@
-//! `simple_switch_CLI`: sends lines to a switch, and prints what it answers.
+//! `simple_switch_CLI`: sends lines to a switch and prints its answers.
 
 use super::editor::Editor;
 use super::runtime::{Answer, GREETING, Names, Request};
@@ -13,12 +13,12 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 const PROMPT: &str = "RuntimeCmd: ";
-/// What BMv2's prompt says before the first command; scripts skip these lines.
+/// First lines of BMv2's prompt; scripts skip them.
 const INTRO: &str = "Obtaining JSON from switch...\nDone\nControl utility for runtime P4 table manipulation";
 
 /// How long a switch may take to listen: scripts start it and then this command.
 const LISTENS: Duration = Duration::from_secs(10);
-/// Wait after which the user is told of it.
+/// Wait before a message says that the client is waiting.
 const SILENT: Duration = Duration::from_secs(1);
 /// Pause between attempts.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -93,7 +93,7 @@ impl Switch {
     fn run(&mut self, line: &str) -> Result<String, String> {
         let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let path = rest.trim();
-        // With another number of words, the switch says what is wrong.
+        // The switch reports a wrong number of words.
         let reads = first == "load_new_config_file" && path.split_whitespace().count() == 1;
         let file = match reads.then(|| fs::read_to_string(path)).transpose() {
             Ok(file) => file,
@@ -132,7 +132,7 @@ fn shell(line: &str) -> Option<&str> {
     line.strip_prefix('!').or_else(|| line.strip_prefix("shell ").or_else(|| (line == "shell").then_some("")))
 }
 
-/// What a line leads to.
+/// Effect of a line.
 enum Next {
     Go,
     End,
@@ -141,7 +141,7 @@ enum Next {
 /// Carries out a line.
 fn line(switch: &RefCell<Switch>, line: &str) -> Result<Next, String> {
     let line = line.trim();
-    // BMv2's files have comments, too.
+    // BMv2's files have comments.
     if line.is_empty() || line.starts_with('#') {
         return Ok(Next::Go);
     }

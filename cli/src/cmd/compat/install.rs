@@ -22,13 +22,13 @@ pub struct Args {
     uninstall: bool,
 }
 
-/// What is at a command's place.
+/// The file at a command's path.
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
     Nothing,
     /// A script of ours.
     Ours,
-    /// A file of others.
+    /// Another file.
     Foreign,
 }
 

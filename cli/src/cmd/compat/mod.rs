@@ -54,7 +54,7 @@ enum Command {
     SimpleSwitchCli(client::Args),
 }
 
-/// Where a switch's log goes, and from which level on, if its options say so.
+/// Destination and lowest level of a switch's log.
 #[derive(Debug)]
 pub struct Log<'a> {
     /// The file; standard output without one.
@@ -64,7 +64,7 @@ pub struct Log<'a> {
 }
 
 impl Log<'_> {
-    /// Where its lines go.
+    /// Its destination.
     pub fn writer(&self) -> Result<BoxMakeWriter, String> {
         Ok(match self.file {
             Some(path) => BoxMakeWriter::new(Mutex::new(packets::log_file(path)?)),

@@ -1,4 +1,4 @@
-//! What happens to packets, in the words of BMv2's log.
+//! The log of packets, in BMv2's words.
 //!
 //! ```text
 //!  the switch's trace ─▶ batches (bounded) ─▶ Lines ─▶ the log's file, or standard output
@@ -17,10 +17,10 @@ use std::thread;
 use tokio::sync::mpsc::Receiver;
 use tracing_subscriber::filter::LevelFilter;
 
-/// Maximum packets of which it is known that their ingress has not ended.
+/// Maximum packets in ingress at a time.
 const OPEN: usize = 1024;
 
-/// Where the lines go, and which.
+/// Destination and level of the log.
 #[derive(Debug)]
 pub struct Settings {
     /// Log file, without BMv2's `.txt`; standard output without one.
@@ -31,7 +31,7 @@ pub struct Settings {
     pub drop_port: u16,
 }
 
-/// Writes what the switch sends, on a thread of its own.
+/// Starts a thread that writes the switch's events.
 pub fn write(mut batches: Receiver<Vec<Traced>>, settings: Settings) -> Result<(), String> {
     let mut out: Box<dyn Write + Send> = match &settings.file {
         Some(path) => Box::new(log_file(path)?),
@@ -42,7 +42,7 @@ pub fn write(mut batches: Receiver<Vec<Traced>>, settings: Settings) -> Result<(
         while let Some(batch) = batches.blocking_recv() {
             let ahead_ns = clock::wall_ns().saturating_sub(clock::now().0);
             batch.iter().for_each(|traced| lines.add(traced, ahead_ns));
-            // In one piece, so that p4rack's own lines don't fall into a packet's.
+            // In one piece, so that p4rack's own lines don't interrupt those of a packet.
             let written = out.write_all(lines.text.as_bytes()).and_then(|()| out.flush());
             if let Err(error) = written {
                 tracing::warn!(%error, "the log says no more about packets");
@@ -54,7 +54,7 @@ pub fn write(mut batches: Receiver<Vec<Traced>>, settings: Settings) -> Result<(
     writer.map(|_| ()).map_err(|error| format!("starting a thread for the log: {error}"))
 }
 
-/// Opens a switch's log, at whose end it goes on. Its name gets BMv2's `.txt`.
+/// Opens a switch's log to append to it. Adds BMv2's `.txt` to the name.
 pub(super) fn log_file(path: &Path) -> Result<File, String> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
@@ -80,7 +80,7 @@ struct Lines {
     level: LevelFilter,
     drop_port: u16,
     text: String,
-    /// What each line begins with, after time and level.
+    /// Prefix of each line, after time and level.
     from: String,
     time: String,
     /// Packets in ingress.
@@ -282,7 +282,7 @@ fn hex(key: &TracedKey, value: &BigUint) -> String {
     format!("{value:0digits$x}")
 }
 
-/// What an entry has for a key.
+/// An entry's value of a key.
 fn matched(key: &TracedKey) -> String {
     let kind = match key.kind {
         MatchKind::Exact | MatchKind::Selector => "EXACT",

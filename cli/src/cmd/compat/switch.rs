@@ -121,14 +121,14 @@ fn of_target(error: clap::Error) -> clap::Error {
 }
 
 impl Args {
-    /// Where the log goes, if an option says so.
+    /// Destination of the log, if an option names one.
     pub fn log(&self) -> Option<Log<'_>> {
         let wanted = self.log_console || self.log_file.is_some();
         let level = self.log_level.unwrap_or(LevelFilter::INFO);
         wanted.then_some(Log { file: self.log_file.as_deref(), level })
     }
 
-    /// The first option that is not there, with what to do instead.
+    /// The first unsupported option, with the alternative.
     fn missing(&self, target: &TargetArgs) -> Option<(&'static str, &'static str)> {
         [
             (
@@ -179,7 +179,7 @@ impl Args {
 
 /// Runs the switch; `has_grpc` says whether P4Runtime has an address that others know.
 pub fn run(args: Args, has_grpc: bool) -> ExitCode {
-    // What the program reads counts from here on, as near to the start of the process as can be: scripts add it to their own
+    // The program's time starts here, as close to the start of the process as possible: scripts add it to their own
     // time of that start.
     let began = (clock::now(), Instant::now());
     let target = match TargetArgs::try_parse_from(&args.target) {
@@ -255,7 +255,7 @@ fn usage(error: String) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Takes the port for commands. One that was asked for must be free.
+/// Binds the port for commands. A port named by an option has to be free.
 fn commands(asked: Option<u16>) -> Result<Option<TcpListener>, String> {
     let port = asked.unwrap_or(THRIFT_PORT);
     match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {

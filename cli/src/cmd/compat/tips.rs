@@ -1,4 +1,4 @@
-//! Options of p4c and BMv2 that are not there: the parser's errors in words that fit the program in whose place a command runs.
+//! Unsupported options of p4c and BMv2: the parser's errors, worded for the program that a command replaces.
 
 use clap::Command;
 use clap::builder::StyledStr;
@@ -15,8 +15,8 @@ pub(super) fn has(command: &Command, option: &str) -> bool {
     })
 }
 
-/// The parser's error with this tip in place of its own. The parser's advice to write an option behind `--` does not fit: behind
-/// it are options of BMv2's target.
+/// The parser's error with this tip in place of its own. The parser advises to write the option behind `--`, which is wrong here:
+/// options of BMv2's target follow it.
 pub(super) fn with_tip(mut error: clap::Error, tip: impl FnOnce(&str) -> Option<String>) -> clap::Error {
     let option = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(option)) => option.clone(),

@@ -102,14 +102,14 @@ impl Tally {
 }
 
 /// A request to the task with the session.
-enum Asked {
+enum SessionCommand {
     Add(Box<Tenant>, oneshot::Sender<Result<u32, Status>>),
     Remove(u32),
     End(oneshot::Sender<()>),
 }
 
 /// The engine in the switch, for the set-up service.
-struct Switch(mpsc::Sender<Asked>);
+struct Switch(mpsc::Sender<SessionCommand>);
 
 impl tenant::Engine for Switch {
     fn pairs(&self, sets: usize) -> Pairs {
@@ -120,13 +120,13 @@ impl tenant::Engine for Switch {
     async fn add(&self, tenant: Tenant) -> Result<u32, Status> {
         let gone = || Status::unavailable("the connection with the switch has ended");
         let (told, answer) = oneshot::channel();
-        self.0.send(Asked::Add(Box::new(tenant), told)).await.map_err(|_| gone())?;
+        self.0.send(SessionCommand::Add(Box::new(tenant), told)).await.map_err(|_| gone())?;
         answer.await.unwrap_or_else(|_| Err(gone()))
     }
 
     async fn remove(&self, number: u32) {
         // Without a session there is nothing to remove.
-        let _ = self.0.send(Asked::Remove(number)).await;
+        let _ = self.0.send(SessionCommand::Remove(number)).await;
     }
 }
 
@@ -212,7 +212,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
             Some(Signal::End) => {
                 let (told, ended) = oneshot::channel();
                 runtime.block_on(async {
-                    let _ = asks.send(Asked::End(told)).await;
+                    let _ = asks.send(SessionCommand::End(told)).await;
                     let _ = ended.await;
                 });
             }
@@ -239,7 +239,7 @@ impl Keeper {
     }
 
     /// Executes requests until it has to end. Errors: the session is lost.
-    async fn keep(mut self, mut asked: mpsc::Receiver<Asked>) -> Result<(), CtrlError> {
+    async fn keep(mut self, mut asked: mpsc::Receiver<SessionCommand>) -> Result<(), CtrlError> {
         let mut looks_at = Instant::now() + LOOK_AT_RINGS;
         loop {
             if Instant::now() >= looks_at {
@@ -249,15 +249,15 @@ impl Keeper {
                 looks_at = Instant::now() + LOOK_AT_RINGS;
             }
             match asked.try_recv() {
-                Ok(Asked::Add(tenant, told)) => {
+                Ok(SessionCommand::Add(tenant, told)) => {
                     let added = self.add(*tenant).await;
                     self.tally.send_modify(|tally| tally.refused += u64::from(added.is_err()));
                     if let Err(Ok(number)) = told.send(added) {
                         self.remove(number).await?;
                     }
                 }
-                Ok(Asked::Remove(number)) => self.remove(number).await?,
-                Ok(Asked::End(told)) => {
+                Ok(SessionCommand::Remove(number)) => self.remove(number).await?,
+                Ok(SessionCommand::End(told)) => {
                     while let Some(number) = self.tenants.keys().next().copied() {
                         self.remove(number).await?;
                     }

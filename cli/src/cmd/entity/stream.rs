@@ -2,7 +2,7 @@
 
 use super::pairs::pairs;
 use super::{Options, Verb, connect, report, show};
-use crate::cmd::complete;
+use crate::cmd::{complete, values};
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::items::{DigestItem, Item, show_data};
 use p4rack_ctrl::reconcile::key_of;
@@ -298,12 +298,10 @@ pub fn packet(args: PacketArgs) -> ExitCode {
 fn frame(hex: &str) -> Result<Vec<u8>, CtrlError> {
     let digits: String = hex.chars().filter(|c| !c.is_whitespace() && *c != ':').collect();
     let digits = digits.strip_prefix("0x").unwrap_or(&digits);
-    let wrong = || CtrlError::Input(format!("`{hex}` is not an even number of hexadecimal digits"));
-    if digits.is_empty() || !digits.len().is_multiple_of(2) || !digits.is_ascii() {
-        return Err(wrong());
+    match values::hex(digits) {
+        Ok(bytes) if !bytes.0.is_empty() => Ok(bytes.0),
+        _ => Err(CtrlError::Input(format!("`{hex}` is not an even number of hexadecimal digits"))),
     }
-    let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).map_err(|_| wrong());
-    (0..digits.len()).step_by(2).map(byte).collect()
 }
 
 async fn send(hex: &str, fields: &[String], count: u32, options: &Options) -> Result<Vec<String>, CtrlError> {

@@ -2,7 +2,7 @@
 
 use super::store::{Store, overlap};
 use super::*;
-use crate::roce::{self, Memory as _, Regions, Reservation, Reservations, Token};
+use crate::roce::{self, Regions, RegisteredMemory as _, Reservation, Reservations, Token};
 use std::collections::BTreeMap;
 
 /// A pool, and its driver.
@@ -25,7 +25,7 @@ pub struct Pool {
 #[derive(Clone, Copy)]
 struct Attached {
     instance: u64,
-    place: roce::Place,
+    place: roce::RemoteAddress,
     units: u64,
 }
 
@@ -38,7 +38,7 @@ fn access(token: &Token, reservation: &Reservation) -> Option<Access> {
 
 fn attached(access: &Access) -> Attached {
     let number = |nth: usize| u64::from_le_bytes(access.bytes()[8 * nth..8 * nth + 8].try_into().unwrap());
-    let place = roce::Place { domain: number(2) as u32, key: number(3) as u32, address: number(4) };
+    let place = roce::RemoteAddress { domain: number(2) as u32, key: number(3) as u32, address: number(4) };
     Attached { instance: number(0), place, units: number(5) / UNIT }
 }
 
@@ -58,9 +58,9 @@ impl Pool {
         work(&mut OnPool { regions, reservations, extents, token: Some(token), access })
     }
 
-    fn at(attached: &Attached, nth: u64) -> roce::Place {
-        let roce::Place { domain, key, address } = attached.place;
-        roce::Place { domain, key, address: address + nth % attached.units * UNIT }
+    fn at(attached: &Attached, nth: u64) -> roce::RemoteAddress {
+        let roce::RemoteAddress { domain, key, address } = attached.place;
+        roce::RemoteAddress { domain, key, address: address + nth % attached.units * UNIT }
     }
 }
 

@@ -4,7 +4,7 @@
 //! fences wait for it.
 
 use super::entry::Space;
-use super::memory::Memory;
+use super::memory::PhysicalMemory;
 use super::vm::Translation;
 use crate::common::Turns;
 use p4rack_wire::clio::{Header, packet};
@@ -142,7 +142,7 @@ impl<P: Copy> Answers<P> {
     }
 
     /// Writes the next packet over `out`.
-    pub fn poll<M: Memory>(&mut self, memory: &M, out: &mut Vec<u8>) -> Option<Left<P>> {
+    pub fn poll<M: PhysicalMemory>(&mut self, memory: &M, out: &mut Vec<u8>) -> Option<Left<P>> {
         let answer = self.turns.pop()?;
         let bytes = answer.data_bytes(self.data_bytes_max);
         let header = Header { length: bytes, ..answer.header };

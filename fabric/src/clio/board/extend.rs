@@ -14,9 +14,9 @@
 use super::Board;
 use super::answers::Body;
 use super::entry::Space;
-use super::memory::Memory;
+use super::memory::PhysicalMemory;
 use super::retry::{Ended, Operation};
-use super::slow::Asked;
+use super::slow::PeerRequest;
 use super::vm::{Translation, Vm};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::{Kind, PageSize, Rights, Status};
@@ -28,7 +28,7 @@ use std::collections::VecDeque;
 pub struct Call<P> {
     /// The process that calls.
     pub caller: Space,
-    asked: Asked<P>,
+    asked: PeerRequest<P>,
     arguments: Vec<u8>,
     /// Bytes that it may still read. Each read costs 64 more.
     left: Cell<u64>,
@@ -81,7 +81,7 @@ struct BoardView<'a, M> {
     left: &'a Cell<u64>,
 }
 
-impl<M: Memory> BoardView<'_, M> {
+impl<M: PhysicalMemory> BoardView<'_, M> {
     /// The physical address of the first of `bytes` bytes, and how many of them are in its page.
     fn part(
         &mut self,
@@ -100,7 +100,7 @@ impl<M: Memory> BoardView<'_, M> {
     }
 }
 
-impl<M: Memory> View for BoardView<'_, M> {
+impl<M: PhysicalMemory> View for BoardView<'_, M> {
     fn read(&mut self, space: Space, mut address: u64, mut into: &mut [u8]) -> Result<(), Status> {
         let left = self.left.get().checked_sub(64 + into.len() as u64);
         self.left.set(left.ok_or(Status::OffloadFailed)?);
@@ -200,9 +200,9 @@ impl<P: Copy> Calls<P> {
     }
 }
 
-impl<M: Memory, P: Copy + Send> Board<M, P> {
+impl<M: PhysicalMemory, P: Copy + Send> Board<M, P> {
     /// Puts a call into the queue.
-    pub(super) fn call(&mut self, caller: Space, asked: &Asked<P>, arguments: &[u8]) {
+    pub(super) fn call(&mut self, caller: Space, asked: &PeerRequest<P>, arguments: &[u8]) {
         let operation = Operation { space: caller, id: asked.header.id, index: asked.header.index };
         let [of_each, of_all] = self.calls.max;
         if of_all == 0 {

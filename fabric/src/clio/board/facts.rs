@@ -1,6 +1,6 @@
 //! State of a board's processes, for operators.
 
-use super::memory::Memory;
+use super::memory::PhysicalMemory;
 use super::process::{PagesOf, Process};
 use super::{Board, Space};
 use p4rack_wire::clio::{PAGE_SIZES, PageSize};
@@ -23,7 +23,7 @@ pub struct ProcessFacts {
     pub calls: u32,
 }
 
-impl<M: Memory, P: Copy + Send> Board<M, P> {
+impl<M: PhysicalMemory, P: Copy + Send> Board<M, P> {
     /// [Lock words](p4rack_wire::clio::lock_word) of the locks that are held.
     pub fn lock_words(&self) -> impl Iterator<Item = u64> {
         self.locks.words()

@@ -5,9 +5,9 @@ use super::answers::Body;
 use super::entry::Space;
 use super::fences::Fence;
 use super::locks::Life;
-use super::memory::Memory;
+use super::memory::PhysicalMemory;
 use super::retry::{Ended, Operation};
-use super::slow::Asked;
+use super::slow::PeerRequest;
 use super::vm::{Place, Translation};
 use p4rack_wire::clio::{Atomic, Kind, Packet, Rights, Status, WORD_BYTES, flags, lock_word};
 
@@ -19,10 +19,10 @@ fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
-impl<M: Memory, P: Copy + Send> Board<M, P> {
+impl<M: PhysicalMemory, P: Copy + Send> Board<M, P> {
     /// Executes a request of a process. The caller has checked that its answer has room.
     pub(super) fn execute(&mut self, space: Space, peer: P, packet: &Packet<'_>) {
-        let asked = Asked { peer, header: packet.header };
+        let asked = PeerRequest { peer, header: packet.header };
         match packet.kind {
             Kind::Read => self.read(space, &asked),
             Kind::Write | Kind::Atomic | Kind::Manage => self.change(space, &asked, packet),
@@ -34,12 +34,12 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
     }
 
     /// Answers that a request was not executed.
-    pub(super) fn refuse(&mut self, asked: &Asked<P>, status: Status) {
+    pub(super) fn refuse(&mut self, asked: &PeerRequest<P>, status: Status) {
         let ended = Ended { status, address: asked.header.address, word: 0 };
         self.answer(asked, ended, Body::None, 0, Translation::None);
     }
 
-    fn read(&mut self, space: Space, asked: &Asked<P>) {
+    fn read(&mut self, space: Space, asked: &PeerRequest<P>) {
         let (address, left) = (asked.header.address, asked.header.length);
         if left > self.config.read_bytes_max {
             return self.refuse(asked, Status::BadLength);
@@ -58,7 +58,7 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
     }
 
     /// Executes a request that changes something, unless it was executed before.
-    fn change(&mut self, space: Space, asked: &Asked<P>, packet: &Packet<'_>) {
+    fn change(&mut self, space: Space, asked: &PeerRequest<P>, packet: &Packet<'_>) {
         let operation = self.operation(space, asked);
         let known =
             if planted!(self.vm, NoRetryMemory) { None } else { self.retries.find(&operation, self.now) };
@@ -87,7 +87,7 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
     }
 
     /// The client gives up a request that is refused for good. A copy that comes later must not be executed.
-    fn remember_refusal(&mut self, operation: Operation, asked: &Asked<P>, status: Status) {
+    fn remember_refusal(&mut self, operation: Operation, asked: &PeerRequest<P>, status: Status) {
         if !status.is_temporary() {
             let ended = Ended { status, address: asked.header.address, word: 0 };
             self.retries.keep(operation, ended, self.now);
@@ -95,7 +95,7 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
     }
 
     /// The key that all attempts of a request share.
-    fn operation(&self, space: Space, asked: &Asked<P>) -> Operation {
+    fn operation(&self, space: Space, asked: &PeerRequest<P>) -> Operation {
         let (mut id, mut index) = (asked.header.id, asked.header.index);
         if planted!(self.vm, RetryWithoutIndex) {
             index = 0;
@@ -107,12 +107,17 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
     }
 
     /// Answers with the result of the attempt that was executed.
-    pub(super) fn repeat(&mut self, asked: &Asked<P>, kind: Kind, ended: Ended) {
+    pub(super) fn repeat(&mut self, asked: &PeerRequest<P>, kind: Kind, ended: Ended) {
         self.counters.repeated += 1;
         self.answer(asked, ended, body_of(kind, ended), flags::REPEATED, Translation::None);
     }
 
-    fn write(&mut self, space: Space, asked: &Asked<P>, data: &[u8]) -> Result<(Ended, Translation), Status> {
+    fn write(
+        &mut self,
+        space: Space,
+        asked: &PeerRequest<P>,
+        data: &[u8],
+    ) -> Result<(Ended, Translation), Status> {
         let address = asked.header.address;
         let place = self.vm.translate(space, address, asked.header.length, WRITE)?;
         self.memory.at_mut(place.at..place.at + data.len() as u64).copy_from_slice(data);
@@ -123,7 +128,7 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
     fn modify(
         &mut self,
         space: Space,
-        asked: &Asked<P>,
+        asked: &PeerRequest<P>,
         data: &[u8],
     ) -> Result<(Ended, Translation), Status> {
         let (address, epoch) = (asked.header.address, space.epoch);
@@ -175,7 +180,7 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
     fn manage(
         &mut self,
         space: Space,
-        asked: &Asked<P>,
+        asked: &PeerRequest<P>,
         data: &[u8],
         operation: Operation,
         known: Option<Ended>,
@@ -210,7 +215,7 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         self.retries.set_aside();
     }
 
-    fn fence(&mut self, space: Space, asked: Asked<P>) {
+    fn fence(&mut self, space: Space, asked: PeerRequest<P>) {
         let all = asked.header.flags & flags::ALL != 0;
         if all && !self.config.fence_all {
             return self.refuse(&asked, Status::NotPermitted);

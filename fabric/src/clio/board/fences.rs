@@ -5,14 +5,14 @@
 //! each process and of all.
 
 use super::entry::Space;
-use super::slow::Asked;
+use super::slow::PeerRequest;
 use std::collections::VecDeque;
 
 /// A fence that has not completed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fence<P> {
     pub space: Space,
-    pub asked: Asked<P>,
+    pub asked: PeerRequest<P>,
     /// It orders the requests of all processes.
     pub all: bool,
 }

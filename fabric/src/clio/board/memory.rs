@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// Memory of a board. Ranges are within [`bytes`](Self::bytes): the board has checked all addresses.
-pub trait Memory: Send {
+pub trait PhysicalMemory: Send {
     /// Its size in bytes.
     fn bytes(&self) -> u64;
 
@@ -19,7 +19,7 @@ pub trait Memory: Send {
     }
 }
 
-impl Memory for Vec<u8> {
+impl PhysicalMemory for Vec<u8> {
     fn bytes(&self) -> u64 {
         self.len() as u64
     }

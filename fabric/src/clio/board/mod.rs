@@ -67,7 +67,7 @@ pub use entry::Space;
 pub use extend::{Call, View};
 pub use facts::ProcessFacts;
 pub use grant::{Grant, Refused};
-pub use memory::Memory;
+pub use memory::PhysicalMemory;
 pub use pages::Usage;
 pub use process::PagesOf;
 pub use table::{Index, Table};
@@ -89,7 +89,7 @@ use p4rack_wire::clio::{Header, Kind, PageSize, Status, VERSION};
 use pages::Pages;
 use processes::{Processes, Unknown};
 use retry::{Ended, Retries};
-use slow::{Asked, Slow};
+use slow::{PeerRequest, Slow};
 use std::ops::Range;
 use tlb::Tlb;
 use vm::Vm;
@@ -125,7 +125,7 @@ pub struct Sent<P> {
     pub translation: Translation,
 }
 
-impl<M: Memory, P: Copy + Send> Board<M, P> {
+impl<M: PhysicalMemory, P: Copy + Send> Board<M, P> {
     /// A board without processes. Errors: a parameter is out of range, or the pools are larger than the memory.
     pub fn new(config: Config, secret: Secret, memory: M) -> Result<Board<M, P>, ConfigError> {
         config.check()?;
@@ -329,7 +329,14 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
     }
 
     /// Adds the answer to a request.
-    fn answer(&mut self, asked: &Asked<P>, ended: Ended, body: Body, flags: u8, translation: Translation) {
+    fn answer(
+        &mut self,
+        asked: &PeerRequest<P>,
+        ended: Ended,
+        body: Body,
+        flags: u8,
+        translation: Translation,
+    ) {
         self.refusals.count(ended.status);
         let (kind, code) = (Kind::Answer as u8, ended.status as u8);
         let (index, packets) = match body {
@@ -350,7 +357,7 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
     }
 }
 
-impl<M: Memory, P: Copy + Send> Machine for Board<M, P> {
+impl<M: PhysicalMemory, P: Copy + Send> Machine for Board<M, P> {
     /// Where the answer goes, and a packet.
     type Received<'a> = (P, &'a [u8]);
     type Sent = Sent<P>;
@@ -364,7 +371,7 @@ impl<M: Memory, P: Copy + Send> Machine for Board<M, P> {
         } else if self.fences.hold(space, peer, bytes) {
             self.counters.held += 1;
         } else {
-            self.refuse(&Asked { peer, header: packet.header }, Status::Busy);
+            self.refuse(&PeerRequest { peer, header: packet.header }, Status::Busy);
         }
         self.settle();
     }

@@ -10,7 +10,7 @@
 //! Reserved frames are promised: faults of other processes take neither the last ones, nor the last ones that are ready.
 
 use super::config::Pool;
-use super::memory::Memory;
+use super::memory::PhysicalMemory;
 use p4rack_wire::clio::{PAGE_SIZES, PageSize, Status};
 use std::collections::VecDeque;
 
@@ -60,7 +60,7 @@ impl Frames {
     }
 
     /// Zeroes up to `bytes` bytes. Returns how many.
-    fn zero<M: Memory>(&mut self, memory: &mut M, bytes: u64) -> u64 {
+    fn zero<M: PhysicalMemory>(&mut self, memory: &mut M, bytes: u64) -> u64 {
         let mut left = bytes;
         while left > 0 && self.needs_zeroing() {
             let (frame, done) = self.zeroing.take().unwrap_or_else(|| {
@@ -204,7 +204,7 @@ impl Pages {
     }
 
     /// Zeroes up to `bytes` bytes of one pool. Pools take turns.
-    pub fn zero<M: Memory>(&mut self, memory: &mut M, bytes: u64) {
+    pub fn zero<M: PhysicalMemory>(&mut self, memory: &mut M, bytes: u64) {
         for _ in 0..PAGE_SIZES {
             self.next = (self.next + 1) % PAGE_SIZES;
             if let Some(pool) = self.pools[self.next].as_mut().filter(|pool| pool.needs_zeroing()) {

@@ -4,7 +4,7 @@ use super::Board;
 use super::answers::Body;
 use super::entry::Space;
 use super::locks::Lock;
-use super::memory::Memory;
+use super::memory::PhysicalMemory;
 use super::retry::{Ended, Operation};
 use super::search::Limits;
 use super::vm::Translation;
@@ -12,7 +12,7 @@ use p4rack_wire::clio::packet;
 use p4rack_wire::clio::{Status, WORD_BYTES};
 use std::ops::Range;
 
-impl<M: Memory, P: Copy + Send> Board<M, P> {
+impl<M: PhysicalMemory, P: Copy + Send> Board<M, P> {
     /// Completes fences that are over, and handles the requests that waited for them.
     pub(super) fn settle(&mut self) {
         while !self.fences.is_empty() {

@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::operation::{Operation, Refused};
-use super::request::{Act, What};
+use super::request::{Act, RangedAct};
 use super::split::Split;
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::{AllocBody, Atomic, FreeBody, PageSize, ShareBody, WORD_BYTES};
@@ -82,7 +82,7 @@ impl Client {
 }
 
 /// An operation as a request, and the bytes of its data. Errors: no board could execute it.
-fn checked(operation: &Operation<'_>, thread: u16, bytes_max: u32) -> Result<(What, u32), Refused> {
+fn checked(operation: &Operation<'_>, thread: u16, bytes_max: u32) -> Result<(RangedAct, u32), Refused> {
     let lock = |atomic| Act::Atomic(atomic, [thread.into(), 0]);
     let word = u64::from(WORD_BYTES);
     let (act, address, range_bytes) = match *operation {
@@ -109,7 +109,7 @@ fn checked(operation: &Operation<'_>, thread: u16, bytes_max: u32) -> Result<(Wh
         }
         Operation::Release => (Act::Release, 0, 0),
     };
-    let what = What { act, address, range_bytes };
+    let what = RangedAct { act, address, range_bytes };
     let has_range = !matches!(act, Act::Fence { .. } | Act::Call { .. } | Act::Release);
     let data_bytes = if matches!(act, Act::Read | Act::Write | Act::Call { .. }) { range_bytes } else { 0 };
     match u32::try_from(data_bytes) {

@@ -1,7 +1,7 @@
 //! Packets of requests, as bytes.
 
 use super::client::Client;
-use super::request::{Act, What};
+use super::request::{Act, RangedAct};
 use p4rack_wire::clio::packet;
 use p4rack_wire::clio::{AllocBody, FreeBody, Header, Kind, Manage, ShareBody, WORD_BYTES, flags};
 
@@ -10,7 +10,7 @@ impl Client {
     pub(super) fn compose(&self, slot: u16, nth: u32, count: u32, out: &mut Vec<u8>) {
         let request = &self.requests[usize::from(slot)];
         let credentials = self.seats[usize::from(request.seat)].credentials;
-        let What { act, address, .. } = request.what;
+        let RangedAct { act, address, .. } = request.what;
         let chunk = request.split.nth(nth);
         let mut header = Header {
             version: 0,

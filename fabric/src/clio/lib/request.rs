@@ -62,14 +62,14 @@ pub(super) enum Act {
 
 /// An act, and its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct What {
+pub(super) struct RangedAct {
     pub act: Act,
     pub address: u64,
     /// Up to 2^48 for a free.
     pub range_bytes: u64,
 }
 
-impl What {
+impl RangedAct {
     /// Its place in the order of the thread. Synchronous operations of the paper (§3.1) are barriers.
     pub fn access(&self, seat: u16, granule: Granule) -> Access {
         let range = |kind, granule| Access::of(kind, (seat, self.address), self.range_bytes, granule);
@@ -136,7 +136,7 @@ pub(super) struct Request {
     pub thread: u16,
     /// Place of its process in the client's list.
     pub seat: u16,
-    pub what: What,
+    pub what: RangedAct,
     pub split: Split,
     /// Bytes of a write, of a call's arguments, or of a read's answers.
     pub data: Vec<u8>,
@@ -177,7 +177,7 @@ impl Request {
             tag: 0,
             thread: 0,
             seat: 0,
-            what: What { act: Act::Release, address: 0, range_bytes: 0 },
+            what: RangedAct { act: Act::Release, address: 0, range_bytes: 0 },
             split: Split::one(0),
             data: Vec::new(),
             results: Gather::default(),
@@ -200,7 +200,7 @@ impl Request {
     }
 
     /// Places a request of `split` in the slot. Its data is set by the caller.
-    pub fn place(&mut self, tag: u64, (thread, seat): (u16, u16), what: What, split: Split) {
+    pub fn place(&mut self, tag: u64, (thread, seat): (u16, u16), what: RangedAct, split: Split) {
         (self.tag, self.thread, self.seat, self.what, self.split) = (tag, thread, seat, what, split);
         (self.state, self.pauses, self.paused, self.refused) = (State::Waiting, 0, None, None);
         (self.cursor, self.low, self.in_flight, self.back) = (0, 0, 0, 0);

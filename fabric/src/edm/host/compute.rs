@@ -1,9 +1,9 @@
 //! A compute node: reads, writes and atomic operations on others' memory, without I/O.
 //!
 //! ```text
-//!   requests ── handle_request ─▶ ┌──────┐ ── poll_link ──▶ RREQ, RMWREQ, NOTIFY, WREQ
-//!   completions ◀ poll_completion │ Node │ ◀─ handle_link ─ GRANT, RRES
-//!                     clock ◀──── └──────┘ ◀─ handle_timeout, at next_timeout
+//!   requests ── handle_request ─▶ ┌─────────────┐ ── poll_link ──▶ RREQ, RMWREQ, NOTIFY, WREQ
+//!   completions ◀ poll_completion │ ComputeNode │ ◀─ handle_link ─ GRANT, RRES
+//!                     clock ◀──── └─────────────┘ ◀─ handle_timeout, at next_timeout
 //! ```
 //!
 //! At most X messages per kind and memory node are active; others wait in order. Each has a lane of its own, the low bits of its
@@ -217,7 +217,7 @@ struct Chunk {
 
 /// A compute node.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct ComputeNode {
     config: Config,
     incarnation: u64,
     peers: BTreeMap<u16, Peer>,
@@ -232,11 +232,11 @@ pub struct Node {
 const WRITE: usize = 0;
 const ANSWERED: usize = 1;
 
-impl Node {
+impl ComputeNode {
     /// A node without requests or sessions. `incarnation` must differ from those of all earlier nodes at this address.
-    pub fn new(config: Config, incarnation: u64) -> Node {
+    pub fn new(config: Config, incarnation: u64) -> ComputeNode {
         let active_per_pair = config.active_per_pair.clamp(1, ACTIVE_MAX);
-        Node {
+        ComputeNode {
             config: Config { active_per_pair, ..config },
             incarnation,
             peers: BTreeMap::new(),
@@ -449,7 +449,7 @@ impl Node {
     }
 }
 
-impl Machine for Node {
+impl Machine for ComputeNode {
     type Received<'a> = (u16, &'a [u8]);
     type Sent = u16;
     type Buffer = Vec<u8>;

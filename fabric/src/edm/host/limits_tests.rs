@@ -10,7 +10,7 @@ use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
 
 const KEY: u32 = 7;
 
-fn node(config: Config) -> memory::Node {
+fn node(config: Config) -> memory::MemoryNode {
     let rights = Rights { read: true, write: true };
     memory(config, Region { start: 0, bytes: vec![3; 70_000], key: KEY, rights })
 }
@@ -26,14 +26,14 @@ fn chunk(id: u16, total: u32, offset: u32) -> Message {
     Message { kind: Kind::Wreq as u8, offset, bytes: 8, ..read(id, total, 0) }
 }
 
-fn take(node: &mut memory::Node, from: u16, message: Message) {
+fn take(node: &mut memory::MemoryNode, from: u16, message: Message) {
     let mut bytes = vec![9; Message::BYTES + usize::from(message.bytes)];
     message.emit(&mut bytes);
     node.handle_link((from, &bytes), Nanos::ZERO, Nanos::ZERO);
 }
 
 /// Grants bytes of the answer with this id to requester 0.
-fn grant(node: &mut memory::Node, id: u16, offset: u32, bytes: u32) {
+fn grant(node: &mut memory::MemoryNode, id: u16, offset: u32, bytes: u32) {
     let mut grant = [0; Control::BYTES];
     Control { version: VERSION, kind: Kind::Grant as u8, answer: 1, id, offset, bytes, wait: 0 }
         .emit(&mut grant);
@@ -41,14 +41,14 @@ fn grant(node: &mut memory::Node, id: u16, offset: u32, bytes: u32) {
 }
 
 /// Destination and id of each message that leaves until `now`.
-fn leave(node: &mut memory::Node, now: u64) -> Vec<(u16, u16)> {
+fn leave(node: &mut memory::MemoryNode, now: u64) -> Vec<(u16, u16)> {
     let mut out = Vec::new();
     std::iter::from_fn(|| Some((node.poll_link(Nanos(now), &mut out)?, Message::parse(&out).unwrap().id)))
         .collect()
 }
 
 /// Reads that were accepted, and those for which there was no place.
-fn reads(node: &memory::Node) -> (u64, u64) {
+fn reads(node: &memory::MemoryNode) -> (u64, u64) {
     (node.counters().reads, node.counters().refused[Status::Busy as usize])
 }
 
@@ -58,7 +58,7 @@ fn regions_may_touch_and_not_overlap() {
         let rights = Rights { read: true, write: true };
         Region { start, bytes: vec![0; bytes], key: KEY, rights }
     };
-    let new = |regions: [Region; 2]| memory::Node::new(Config::default(), regions.to_vec()).map(|_| ());
+    let new = |regions: [Region; 2]| memory::MemoryNode::new(Config::default(), regions.to_vec()).map(|_| ());
     assert_eq!(new([region(64, 8), region(56, 8)]), Ok(()));
     assert_eq!(new([region(64, 8), region(57, 8)]), Err("regions at 0x39 and 0x40 overlap".into()));
     assert_eq!(new([region(0, 8), region(u64::MAX - 8, 8)]), Ok(()));

@@ -1,7 +1,7 @@
 //! A memory node: regions that others read, write and modify, without I/O.
 //!
 //! ```text
-//!   RREQ, RMWREQ, WREQ, GRANT ── handle_link ─▶ Node ── poll_link ─▶ RRES
+//!   RREQ, RMWREQ, WREQ, GRANT ── handle_link ─▶ MemoryNode ── poll_link ─▶ RRES
 //! ```
 //!
 //! A request is the grant for the first chunks of its answer. It gives their time and their bytes, where 0 means a
@@ -200,7 +200,7 @@ struct State {
 
 /// A memory node.
 #[derive(Clone, Debug)]
-pub struct Node<B = Vec<u8>> {
+pub struct MemoryNode<B = Vec<u8>> {
     config: Config,
     regions: Vec<Region<B>>,
     requesters: BTreeMap<u16, Requester>,
@@ -221,9 +221,9 @@ const GRANTED_MAX: usize = 65_536;
 /// Quiet time after which a requester may lose its place to another one.
 const QUIET: Nanos = Nanos::from_secs(10);
 
-impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
+impl<B: AsRef<[u8]> + AsMut<[u8]>> MemoryNode<B> {
     /// A node with these regions. Errors: two overlap, or one extends beyond the last address.
-    pub fn new(config: Config, mut regions: Vec<Region<B>>) -> Result<Node<B>, String> {
+    pub fn new(config: Config, mut regions: Vec<Region<B>>) -> Result<MemoryNode<B>, String> {
         regions.sort_by_key(|region| region.start);
         let end = |region: &Region<B>| region.start.checked_add(region.bytes.as_ref().len() as u64);
         for pair in regions.windows(2) {
@@ -236,7 +236,15 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         }
         let (requesters, granted) = (BTreeMap::new(), Releases::new());
         let due = Turns::new(wire_bytes(config.chunk_bytes.into()));
-        Ok(Node { config, regions, requesters, granted, due, answer_bytes: 0, counters: Counters::default() })
+        Ok(MemoryNode {
+            config,
+            regions,
+            requesters,
+            granted,
+            due,
+            answer_bytes: 0,
+            counters: Counters::default(),
+        })
     }
 
     /// Its counters.
@@ -574,7 +582,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     }
 }
 
-impl<B: AsRef<[u8]> + AsMut<[u8]> + Send> Machine for Node<B> {
+impl<B: AsRef<[u8]> + AsMut<[u8]> + Send> Machine for MemoryNode<B> {
     type Received<'a> = (u16, &'a [u8]);
     type Sent = u16;
     type Buffer = Vec<u8>;

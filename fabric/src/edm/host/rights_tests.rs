@@ -166,7 +166,7 @@ fn read(id: u16, total: u32) -> Vec<u8> {
     bytes
 }
 
-fn node(config: memory::Config) -> memory::Node {
+fn node(config: memory::Config) -> memory::MemoryNode {
     let rights = Rights { read: true, write: true };
     memory(config, Region { start: 0, bytes: vec![OLD; 1_024], key: KEY, rights })
 }

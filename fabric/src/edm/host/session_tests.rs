@@ -12,22 +12,23 @@ const COMPUTE: u16 = 4;
 const MEMORY: u16 = 3;
 
 /// A memory node with 64 bytes, whose first session has this number.
-fn memory(first_session: u16) -> memory::Node {
+fn memory(first_session: u16) -> memory::MemoryNode {
     let region =
         Region { start: 0, bytes: vec![0; 64], key: KEY, rights: Rights { read: true, write: true } };
-    memory::Node::new(memory::Config { first_session, ..memory::Config::default() }, vec![region]).unwrap()
+    memory::MemoryNode::new(memory::Config { first_session, ..memory::Config::default() }, vec![region])
+        .unwrap()
 }
 
-fn compute(incarnation: u64) -> compute::Node {
-    compute::Node::new(compute::Config::default(), incarnation)
+fn compute(incarnation: u64) -> compute::ComputeNode {
+    compute::ComputeNode::new(compute::Config::default(), incarnation)
 }
 
-fn ask(node: &mut compute::Node, request: Request, now: Nanos) -> u64 {
+fn ask(node: &mut compute::ComputeNode, request: Request, now: Nanos) -> u64 {
     node.handle_request(MEMORY, KEY, 0, request, now).unwrap()
 }
 
 /// Messages of the node, with each notification granted immediately.
-pub(super) fn sent(node: &mut compute::Node, now: Nanos) -> Vec<Vec<u8>> {
+pub(super) fn sent(node: &mut compute::ComputeNode, now: Nanos) -> Vec<Vec<u8>> {
     let (mut out, mut all) = (Vec::new(), Vec::new());
     while node.poll_link(now, &mut out).is_some() {
         if Kind::of(out[0]) == Ok(Kind::Notify) {
@@ -42,17 +43,17 @@ pub(super) fn sent(node: &mut compute::Node, now: Nanos) -> Vec<Vec<u8>> {
     all
 }
 
-fn take(memory: &mut memory::Node, messages: &[Vec<u8>], now: Nanos) {
+fn take(memory: &mut memory::MemoryNode, messages: &[Vec<u8>], now: Nanos) {
     messages.iter().for_each(|message| memory.handle_link((COMPUTE, message), now, now));
 }
 
-fn answered(memory: &mut memory::Node, now: Nanos) -> Vec<Vec<u8>> {
+fn answered(memory: &mut memory::MemoryNode, now: Nanos) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
     std::iter::from_fn(|| memory.poll_link(now, &mut out).map(|_| out.clone())).collect()
 }
 
 /// Carries messages both ways until there are none.
-fn settle(node: &mut compute::Node, memory: &mut memory::Node, now: Nanos) {
+fn settle(node: &mut compute::ComputeNode, memory: &mut memory::MemoryNode, now: Nanos) {
     loop {
         let messages = sent(node, now);
         take(memory, &messages, now);
@@ -64,7 +65,7 @@ fn settle(node: &mut compute::Node, memory: &mut memory::Node, now: Nanos) {
     }
 }
 
-fn ended(node: &mut compute::Node) -> Vec<(u64, Outcome)> {
+fn ended(node: &mut compute::ComputeNode) -> Vec<(u64, Outcome)> {
     std::iter::from_fn(|| node.poll_completion()).collect()
 }
 
@@ -260,8 +261,8 @@ fn who_writes_learns_what_was_refused() {
 #[test]
 fn who_only_writes_learns_it_too() {
     let config = compute::Config { confirm: Some(Nanos(1_000)), ..compute::Config::default() };
-    let (mut node, mut first, mut now) = (compute::Node::new(config, 1), memory(1), Nanos::ZERO);
-    let mut write = |node: &mut compute::Node, memory: &mut memory::Node, key| {
+    let (mut node, mut first, mut now) = (compute::ComputeNode::new(config, 1), memory(1), Nanos::ZERO);
+    let mut write = |node: &mut compute::ComputeNode, memory: &mut memory::MemoryNode, key| {
         node.handle_request(MEMORY, key, 0, word(1), now).unwrap();
         settle(node, memory, now);
         assert_eq!(node.next_timeout(), Some(now + Nanos(1_000)), "one question for all writes until then");
@@ -343,7 +344,7 @@ fn an_answer_to_an_earlier_start_opens_nothing() {
 fn writes_of_the_same_bytes_keep_their_order() {
     let ids = |keep_order| {
         let config = compute::Config { keep_order, active_per_pair: 3, ..compute::Config::default() };
-        let mut node = compute::Node::new(config, 1);
+        let mut node = compute::ComputeNode::new(config, 1);
         node.begin_session(MEMORY, 0);
         for address in [0, 7, 8] {
             node.handle_request(MEMORY, KEY, address, word(1), Nanos::ZERO).unwrap();
@@ -368,7 +369,7 @@ fn writes_of_the_same_bytes_keep_their_order() {
 #[test]
 fn requesters_are_bounded() {
     let mut memory = memory(1);
-    let open = |memory: &mut memory::Node, from: u16, at| {
+    let open = |memory: &mut memory::MemoryNode, from: u16, at| {
         let mut node = compute(from.into());
         ask(&mut node, word(1), at);
         let messages = sent(&mut node, at);

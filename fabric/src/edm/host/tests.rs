@@ -17,15 +17,15 @@ const BYTES: usize = 4_096;
 const MEMORY: u16 = 3;
 
 /// A memory node with this region, in session 0 with compute nodes 0 to 9.
-pub(super) fn memory(config: memory::Config, region: Region) -> memory::Node {
-    let mut node = memory::Node::new(config, vec![region]).unwrap();
+pub(super) fn memory(config: memory::Config, region: Region) -> memory::MemoryNode {
+    let mut node = memory::MemoryNode::new(config, vec![region]).unwrap();
     (0..10).for_each(|with| node.begin_session(with, 0));
     node
 }
 
 /// A compute node in session 0 with memory nodes 0 to 9.
-pub(super) fn compute(config: compute::Config) -> compute::Node {
-    let mut node = compute::Node::new(config, 1);
+pub(super) fn compute(config: compute::Config) -> compute::ComputeNode {
+    let mut node = compute::ComputeNode::new(config, 1);
     (0..10).for_each(|with| node.begin_session(with, 0));
     node
 }
@@ -40,8 +40,8 @@ enum Fate {
 
 /// Three compute nodes, a memory node and the switch between them.
 struct Rack {
-    computes: Vec<compute::Node>,
-    memory: memory::Node,
+    computes: Vec<compute::ComputeNode>,
+    memory: memory::MemoryNode,
     scheduler: Scheduler,
     /// Requests that the switch holds until their grant: by compute node and id.
     held: BTreeMap<(u16, u16), Vec<u8>>,
@@ -56,8 +56,8 @@ impl Rack {
         let rights = Rights { read: true, write: true };
         let region = Region { start: START, bytes: vec![0; BYTES], key: KEY, rights };
         Rack {
-            computes: vec![compute::Node::new(compute::Config::default(), 0); usize::from(MEMORY)],
-            memory: memory::Node::new(memory::Config::default(), vec![region]).unwrap(),
+            computes: vec![compute::ComputeNode::new(compute::Config::default(), 0); usize::from(MEMORY)],
+            memory: memory::MemoryNode::new(memory::Config::default(), vec![region]).unwrap(),
             scheduler: Scheduler::new(scheduler::Config::new(MEMORY + 1, 100_000_000_000)).unwrap(),
             held: BTreeMap::new(),
             now_ps: 0,
@@ -84,7 +84,7 @@ impl Rack {
     fn settle(&mut self) {
         for _ in 0..20_000 {
             let moved = self.exchange();
-            let timeouts = self.computes.iter().filter_map(compute::Node::next_timeout);
+            let timeouts = self.computes.iter().filter_map(compute::ComputeNode::next_timeout);
             let timer_ps = timeouts.map(|at| at.0 * 1_000).min();
             let next = [self.scheduler.next_timeout(), timer_ps].into_iter().flatten().min();
             match next {
@@ -218,7 +218,8 @@ fn what_is_not_permitted_is_refused_and_counted_and_the_node_serves_on() {
     rack.settle();
     assert_eq!(rack.outcomes[&(0, token)], Outcome::Refused(Status::WrongKey));
     let now = rack.now();
-    let refused = |node: &mut compute::Node, request| node.handle_request(MEMORY, KEY, START, request, now);
+    let refused =
+        |node: &mut compute::ComputeNode, request| node.handle_request(MEMORY, KEY, START, request, now);
     assert_eq!(refused(&mut rack.computes[0], Request::Read(0)), Err(Refused::BadLength));
     assert_eq!(refused(&mut rack.computes[0], Request::Write(Vec::new())), Err(Refused::BadLength));
     // A write beyond the region is not answered, but nothing of it is applied.
@@ -234,7 +235,7 @@ fn rights_are_a_regions_own() {
         Region { start: 0, bytes: vec![3; 64], key: 1, rights: Rights { read: true, write: false } };
     let over = Region { start: 63, ..read_only.clone() };
     let beyond = Region { start: u64::MAX, ..read_only.clone() };
-    let node = |regions| memory::Node::new(memory::Config::default(), regions);
+    let node = |regions| memory::MemoryNode::new(memory::Config::default(), regions);
     assert!(node(vec![read_only.clone(), over]).unwrap_err().contains("overlap"));
     assert!(node(vec![beyond]).unwrap_err().contains("no room"));
     let mut node = node(vec![read_only]).unwrap();
@@ -393,7 +394,7 @@ fn what_waits_to_be_answered_is_bounded() {
     let config = memory::Config { answer_bytes_max: 2_500, ..memory::Config::default() };
     let mut node = memory(config, region);
     let (mut bytes, mut out) = (vec![0; Message::BYTES], Vec::new());
-    let mut ask = |node: &mut memory::Node, from, id| {
+    let mut ask = |node: &mut memory::MemoryNode, from, id| {
         let (version, kind) = (VERSION, Kind::Rreq as u8);
         let (total, none) = (1_000, 0);
         Message { version, kind, code: 0, id, key: 0, address: 0, total, offset: 0, bytes: none, start: 0 }
@@ -419,7 +420,7 @@ fn what_waits_to_be_answered_is_bounded() {
 }
 
 /// Messages that a node sends until `now`: kind, id, offset, and the bytes of the chunk.
-fn sent(node: &mut compute::Node, now: Nanos) -> Vec<(Kind, u16, u32, usize)> {
+fn sent(node: &mut compute::ComputeNode, now: Nanos) -> Vec<(Kind, u16, u32, usize)> {
     let mut out = Vec::new();
     std::iter::from_fn(|| {
         node.poll_link(now, &mut out)?;
@@ -495,7 +496,7 @@ fn answers_leave_when_requests_and_grants_say() {
         .emit(&mut request);
     node.handle_link((1, &request), Nanos(1_000), Nanos(1_000));
     node.handle_link((1, &grant(1, 3, 512, 188, 5)), Nanos(1_100), Nanos(1_100));
-    let mut sent = |node: &mut memory::Node, now| {
+    let mut sent = |node: &mut memory::MemoryNode, now| {
         let mut offsets = Vec::new();
         while node.poll_link(now, &mut out).is_some() {
             offsets.push(Message::parse(&out).unwrap().offset);
@@ -513,7 +514,7 @@ fn requesters_share_the_link_whatever_they_were_granted() {
     let config = memory::Config { chunk_bytes: 256, window: 4, ..memory::Config::default() };
     let region =
         Region { start: START, bytes: vec![0; BYTES], key: KEY, rights: Rights { read: true, write: false } };
-    let mut node = memory::Node::new(config, vec![region]).unwrap();
+    let mut node = memory::MemoryNode::new(config, vec![region]).unwrap();
     (1..=3).for_each(|with| node.begin_session(with, 1));
     let request = |id, total, key| {
         let (version, kind) = (VERSION, Kind::Rreq as u8);
@@ -550,7 +551,7 @@ fn a_long_answer_survives_the_next_request() {
     let mut node = memory(memory::Config::default(), region);
     let (mut request, mut out) = (vec![0; Message::BYTES], Vec::new());
     let (version, kind, bytes) = (VERSION, Kind::Rreq as u8, 0);
-    let mut ask = |node: &mut memory::Node, id, at| {
+    let mut ask = |node: &mut memory::MemoryNode, id, at| {
         Message { version, kind, code: 0, id, key: 0, address: 0, total: 1_024, offset: 0, bytes, start: 0 }
             .emit(&mut request);
         node.handle_link((1, &request), at, at);
@@ -571,7 +572,7 @@ fn a_long_answer_survives_the_next_request() {
 }
 
 /// Memory node 9 answers a read of eight bytes.
-fn answer(node: &mut compute::Node, id: u16) {
+fn answer(node: &mut compute::ComputeNode, id: u16) {
     let mut bytes = vec![0; Message::BYTES + 8];
     let (version, kind) = (VERSION, Kind::Rres as u8);
     Message { version, kind, code: 0, id, key: 0, address: 0, total: 8, offset: 0, bytes: 8, start: 0 }
@@ -586,7 +587,7 @@ fn active_messages_have_lanes_of_their_own() {
     for _ in 0..6 {
         node.handle_request(9, KEY, START, Request::Read(8), Nanos::ZERO).unwrap();
     }
-    let ids = |node: &mut compute::Node| -> Vec<u16> {
+    let ids = |node: &mut compute::ComputeNode| -> Vec<u16> {
         sent(node, Nanos::ZERO).into_iter().map(|(_, id, ..)| id).collect()
     };
     assert_eq!(ids(&mut node), [0, 1, 2]);
@@ -601,7 +602,8 @@ fn active_messages_have_lanes_of_their_own() {
 #[test]
 fn ids_stay_near_those_of_active_messages() {
     let mut node = compute(compute::Config::default());
-    let ask = |node: &mut compute::Node| node.handle_request(9, KEY, START, Request::Read(8), Nanos::ZERO);
+    let ask =
+        |node: &mut compute::ComputeNode| node.handle_request(9, KEY, START, Request::Read(8), Nanos::ZERO);
     // The first one is never answered, all others immediately.
     ask(&mut node).unwrap();
     let old = sent(&mut node, Nanos::ZERO)[0].1;

@@ -1,7 +1,7 @@
 //! Rings that are always full: their content is computed from the address and from the engine's last red block.
 
 use crate::common::SplitMix;
-use crate::roce::{Access, Denied, Memory, Modify, Place};
+use crate::roce::{Access, Denied, Modify, RegisteredMemory, RemoteAddress};
 use p4rack_wire::cowbird::{
     BLOCK_BYTES, ENTRIES_AT, Entry, GREEN_AT, Kind, Layout, RED_AT, Red, RequestId, WORD_BYTES,
 };
@@ -113,7 +113,7 @@ pub struct Rings(pub Vec<EndlessSet>);
 
 impl Rings {
     /// The set of an access, and the offset in it.
-    fn find(&self, place: Place, bytes: u64) -> Result<(usize, u64), Denied> {
+    fn find(&self, place: RemoteAddress, bytes: u64) -> Result<(usize, u64), Denied> {
         let nth = self.0.iter().position(|set| set.key == place.key).ok_or(Denied::Key)?;
         let set = &self.0[nth];
         let at = place.address.checked_sub(set.address).ok_or(Denied::Bounds)?;
@@ -122,12 +122,12 @@ impl Rings {
     }
 }
 
-impl Memory for Rings {
-    fn check(&self, place: Place, _: Access, bytes: u32) -> Result<(), Denied> {
+impl RegisteredMemory for Rings {
+    fn check(&self, place: RemoteAddress, _: Access, bytes: u32) -> Result<(), Denied> {
         self.find(place, bytes.into()).map(|_| ())
     }
 
-    fn read(&self, place: Place, into: &mut [u8]) -> Result<(), Denied> {
+    fn read(&self, place: RemoteAddress, into: &mut [u8]) -> Result<(), Denied> {
         let (nth, start) = self.find(place, into.len() as u64)?;
         let mut at = start;
         let mut rest = into;
@@ -142,7 +142,7 @@ impl Memory for Rings {
         Ok(())
     }
 
-    fn write(&mut self, place: Place, bytes: &[u8]) -> Result<(), Denied> {
+    fn write(&mut self, place: RemoteAddress, bytes: &[u8]) -> Result<(), Denied> {
         let (nth, at) = self.find(place, bytes.len() as u64)?;
         if at == RED_AT
             && let Ok(red) = Red::parse(bytes)
@@ -152,7 +152,7 @@ impl Memory for Rings {
         Ok(())
     }
 
-    fn modify(&mut self, _: Place, _: Modify) -> Result<u64, Denied> {
+    fn modify(&mut self, _: RemoteAddress, _: Modify) -> Result<u64, Denied> {
         Err(Denied::Rights)
     }
 }

@@ -112,7 +112,7 @@ pub fn run(server: &Server, plan: Plan, is_over: &AtomicBool) -> Result<Verified
     }
     let start = clock::now();
     let mut done = Verified::default();
-    let mut memory = Memory::open(server, plan)?;
+    let mut memory = CheckedRange::open(server, plan)?;
     memory.run(is_over, &mut done)?;
     if plan.requests > 0 {
         store::run(server, plan, memory.session.credentials().pid, is_over, &mut done)?;
@@ -122,7 +122,7 @@ pub fn run(server: &Server, plan: Plan, is_over: &AtomicBool) -> Result<Verified
 }
 
 /// A process's range, and the array that it is compared with.
-struct Memory {
+struct CheckedRange {
     session: Session,
     plan: Plan,
     array: Vec<u8>,
@@ -131,14 +131,14 @@ struct Memory {
     next: u64,
 }
 
-impl Memory {
-    fn open(server: &Server, plan: Plan) -> Result<Memory, VerifyError> {
+impl CheckedRange {
+    fn open(server: &Server, plan: Plan) -> Result<CheckedRange, VerifyError> {
         let session = Session::open(server, plan.bytes, Patience::default())?;
         // A new process's memory is zeros.
         let bytes =
             usize::try_from(plan.bytes).map_err(|_| VerifyError::Plan("as many bytes have no array"))?;
         let (array, random) = (vec![0; bytes], SplitMix(plan.seed));
-        Ok(Memory { session, plan, array, random, wanted: HashMap::new(), next: 0 })
+        Ok(CheckedRange { session, plan, array, random, wanted: HashMap::new(), next: 0 })
     }
 
     fn run(&mut self, is_over: &AtomicBool, done: &mut Verified) -> Result<(), VerifyError> {
@@ -219,7 +219,7 @@ impl Memory {
 
     /// Compares completed operations. Returns whether anything has.
     fn poll(&mut self, until: Nanos, done: &mut Verified) -> Result<bool, VerifyError> {
-        let Memory { session, wanted, .. } = self;
+        let CheckedRange { session, wanted, .. } = self;
         let (mut any, mut result) = (false, Ok(()));
         session.poll(until, &mut |tag, outcome| {
             any = true;

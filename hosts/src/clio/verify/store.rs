@@ -31,7 +31,7 @@ pub(super) fn run(
     let key = |nth: u64| format!("verify {pid} {:x} {nth}", plan.seed).into_bytes();
     let mut map = BTreeMap::<u64, Vec<u8>>::new();
     // Expected result of each key's request under way.
-    let mut busy = HashMap::<u64, Asked>::new();
+    let mut busy = HashMap::<u64, PendingCall>::new();
     let (mut asked, mut silent_at) = (0, clock::now() + plan.patience);
     loop {
         let may_submit = asked < plan.requests && !is_over.load(Ordering::Relaxed);
@@ -65,7 +65,7 @@ pub(super) fn run(
     }
     for (nth, wanted) in map {
         let found = kv.get(&key(nth))?;
-        Asked::Get(Some(wanted))
+        PendingCall::Get(Some(wanted))
             .check(nth, found.as_deref().map_or(KvOutcome::NotFound, KvOutcome::Value))?;
         kv.delete(&key(nth))?;
         done.requests += 2;
@@ -74,7 +74,7 @@ pub(super) fn run(
 }
 
 /// A request under way, with its expected result.
-enum Asked {
+enum PendingCall {
     Get(Option<Vec<u8>>),
     Put,
     Create(bool),
@@ -87,7 +87,7 @@ fn ask(
     nth: u64,
     key: &[u8],
     map: &mut BTreeMap<u64, Vec<u8>>,
-) -> Result<Asked, VerifyError> {
+) -> Result<PendingCall, VerifyError> {
     let mut fill = SplitMix(random.next());
     let bytes = random.between(0, VALUE_BYTES.into()) as usize;
     let value: Vec<u8> = std::iter::repeat_with(|| fill.next() as u8).take(bytes).collect();
@@ -95,33 +95,33 @@ fn ask(
     Ok(match random.between(0, 9) {
         0..=3 => {
             kv.submit(nth, KvRequest::Get(key)).map_err(refused)?;
-            Asked::Get(map.get(&nth).cloned())
+            PendingCall::Get(map.get(&nth).cloned())
         }
         4..=6 => {
             kv.submit(nth, KvRequest::Put(key, &value)).map_err(refused)?;
             map.insert(nth, value);
-            Asked::Put
+            PendingCall::Put
         }
         7 => {
             kv.submit(nth, KvRequest::Create(key, &value)).map_err(refused)?;
             let is_new = !map.contains_key(&nth);
             map.entry(nth).or_insert(value);
-            Asked::Create(is_new)
+            PendingCall::Create(is_new)
         }
         _ => {
             kv.submit(nth, KvRequest::Delete(key)).map_err(refused)?;
-            Asked::Delete(map.remove(&nth).is_some())
+            PendingCall::Delete(map.remove(&nth).is_some())
         }
     })
 }
 
-impl Asked {
+impl PendingCall {
     fn check(self, nth: u64, outcome: KvOutcome<'_>) -> Result<(), VerifyError> {
         let is_right = match (&self, outcome) {
-            (Asked::Get(Some(wanted)), KvOutcome::Value(found)) => found == wanted,
-            (Asked::Get(None) | Asked::Delete(false), KvOutcome::NotFound)
-            | (Asked::Put | Asked::Create(true) | Asked::Delete(true), KvOutcome::Done)
-            | (Asked::Create(false), KvOutcome::Exists) => true,
+            (PendingCall::Get(Some(wanted)), KvOutcome::Value(found)) => found == wanted,
+            (PendingCall::Get(None) | PendingCall::Delete(false), KvOutcome::NotFound)
+            | (PendingCall::Put | PendingCall::Create(true) | PendingCall::Delete(true), KvOutcome::Done)
+            | (PendingCall::Create(false), KvOutcome::Exists) => true,
             _ => false,
         };
         if is_right {
@@ -141,10 +141,10 @@ impl Asked {
             KvOutcome::Exists => "exists".to_owned(),
         };
         let wanted = match self {
-            Asked::Get(Some(wanted)) => bytes(&wanted) + ", another one",
-            Asked::Get(None) | Asked::Delete(false) => "not found".to_owned(),
-            Asked::Put | Asked::Create(true) | Asked::Delete(true) => "done".to_owned(),
-            Asked::Create(false) => "exists".to_owned(),
+            PendingCall::Get(Some(wanted)) => bytes(&wanted) + ", another one",
+            PendingCall::Get(None) | PendingCall::Delete(false) => "not found".to_owned(),
+            PendingCall::Put | PendingCall::Create(true) | PendingCall::Delete(true) => "done".to_owned(),
+            PendingCall::Create(false) => "exists".to_owned(),
         };
         Err(VerifyError::Wrong { what, found, wanted })
     }

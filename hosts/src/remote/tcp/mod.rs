@@ -14,7 +14,7 @@ mod served;
 
 pub use served::Served;
 
-use super::{Abilities, Held, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
+use super::{Abilities, Attachment, Held, Opened, Operation, Order, Outcome, Remote, RemoteError, Shape};
 use super::{Opcode, Piece, Status, WordOrder, Written};
 use p4rack_netdev::{Poller, clock};
 use p4rack_wire::Nanos;
@@ -301,8 +301,8 @@ impl Remote for Tcp {
 }
 
 /// Connects to a server of bytes.
-pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
-    let server = place.memory("a server of bytes")?;
+pub(super) fn open(attachment: Attachment, shape: Shape) -> Result<Opened, RemoteError> {
+    let server = attachment.memory("a server of bytes")?;
     Ok((Box::new(Tcp::connect(&server.addr, shape.region_bytes)?), Held(None)))
 }
 

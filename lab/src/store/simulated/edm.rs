@@ -1,7 +1,7 @@
 //! Slots in the memory of a node of EDM.
 
 use super::conductor::{GivenUp, Line, Network, together};
-use super::{Done, Job, Task, World, config, perform};
+use super::{Done, Job, SimulatedRack, Task, config, perform};
 use crate::edm::REGION_KEY;
 use crate::error::LabError;
 use crate::network::HOST_INTERFACE;
@@ -10,12 +10,11 @@ use crate::store::run::region_bytes;
 use crate::store::slots::Slots;
 use crate::ycsb;
 use p4rack_codegen::Rack;
-use p4rack_codegen::rack::Store;
+use p4rack_codegen::rack::StoreParameters;
 use p4rack_fabric::edm::host::compute::Request;
 use p4rack_fabric::edm::host::memory::{Region, Rights};
 use p4rack_hosts::memory::{Error, result};
-use p4rack_hosts::remote::{Abilities, Operation, Order, Outcome, Remote, RemoteError, Status};
-use p4rack_hosts::remote::{Opcode, WordOrder, Written};
+use p4rack_hosts::remote::{Abilities, EdmAnswer, Operation, Outcome, Remote, RemoteError, Status};
 use p4rack_sim::{MemoryHost, MemoryRack, SwitchCounts};
 use p4rack_wire::Nanos;
 
@@ -23,7 +22,7 @@ use p4rack_wire::Nanos;
 const UNDER_WAY_MAX: usize = 256;
 
 /// A client's request, and its address.
-pub(super) struct Asked {
+pub(super) struct ClientRequest {
     address: u64,
     request: Request,
 }
@@ -31,20 +30,12 @@ pub(super) struct Asked {
 /// How it ends.
 type Ended = Result<Vec<u8>, Error>;
 
-/// Result of an operation.
-#[derive(Clone, Copy)]
-enum Kind {
-    Read,
-    Write,
-    Modify,
-}
-
 /// A client's end of remote memory.
 struct Virtual {
     abilities: Abilities,
-    /// Operations under way, by tag.
-    under_way: Vec<(u64, Kind)>,
-    line: Line<Asked, Ended>,
+    /// Operations under way by tag, with their expected answers.
+    under_way: Vec<(u64, EdmAnswer)>,
+    line: Line<ClientRequest, Ended>,
 }
 
 impl Remote for Virtual {
@@ -57,16 +48,9 @@ impl Remote for Virtual {
         if self.under_way.len() >= self.abilities.under_way_max {
             return Err(Status::Full);
         }
-        let (address, request, kind) = match operation {
-            Operation::Read { at, bytes } => (at, Request::Read(bytes), Kind::Read),
-            Operation::Write { at, bytes } => (at, Request::Write(bytes.to_vec()), Kind::Write),
-            Operation::Gather { .. } | Operation::Scatter { .. } => return Err(Status::BadOperation),
-            Operation::Modify { at, opcode, operands } => {
-                (at, Request::Modify(opcode, operands), Kind::Modify)
-            }
-        };
-        self.under_way.push((tag, kind));
-        self.line.ask(tag, Asked { address, request });
+        let (address, request, answer) = EdmAnswer::ask(operation)?;
+        self.under_way.push((tag, answer));
+        self.line.ask(tag, ClientRequest { address, request });
         Ok(())
     }
 
@@ -77,17 +61,8 @@ impl Remote for Virtual {
         let done = self.line.poll(until).map_err(|error: GivenUp| RemoteError::Broken(error.to_string()))?;
         for (tag, result) in done {
             let Some(nth) = self.under_way.iter().position(|(open, _)| *open == tag) else { continue };
-            let (_, kind) = self.under_way.swap_remove(nth);
-            let outcome = match (&result, kind) {
-                (Ok(bytes), Kind::Read) => Outcome::Read(bytes),
-                (Ok(_), Kind::Write) => Outcome::Written,
-                (Ok(bytes), Kind::Modify) => match bytes.first_chunk() {
-                    Some(word) => Outcome::Word(u64::from_be_bytes(*word)),
-                    None => Outcome::Failed(Status::Unknown),
-                },
-                (Err(error), _) => Outcome::Failed(Status::from(error)),
-            };
-            ended(tag, outcome);
+            let (_, answer) = self.under_way.swap_remove(nth);
+            ended(tag, answer.outcome(&result));
         }
         Ok(())
     }
@@ -102,7 +77,7 @@ pub(super) struct Edm<'a> {
     rack: MemoryRack,
     abilities: Abilities,
     server: u16,
-    store: &'a Store,
+    store: &'a StoreParameters,
     /// Hosts of the clients that run.
     hosts: Vec<usize>,
     /// Their operations under way: host, number there, client, tag.
@@ -111,22 +86,11 @@ pub(super) struct Edm<'a> {
 
 impl<'a> Edm<'a> {
     /// The rack, whose server has memory for all records. Errors: it runs no EDM.
-    pub fn new(rack: &Rack, server: &str, store: &'a Store) -> Result<Edm<'a>, LabError> {
+    pub fn new(rack: &Rack, server: &str, store: &'a StoreParameters) -> Result<Edm<'a>, LabError> {
         let server = p4rack_memory::memory_node(rack, server)?;
         let edm = p4rack_memory::edm(rack)?;
-        let abilities = Abilities {
-            region_bytes: region_bytes(store),
-            read_bytes_max: edm.message_bytes_max,
-            write_bytes_max: edm.message_bytes_max,
-            whole_bytes: edm.chunk_bytes,
-            edge_bytes: u64::MAX,
-            pieces_max: 0,
-            under_way_max: UNDER_WAY_MAX,
-            atomics: &Opcode::ALL,
-            words: WordOrder::BigEndian,
-            writes: Written::Sent,
-            order: Order::SameBytes,
-        };
+        let (message, chunk) = (edm.message_bytes_max, edm.chunk_bytes);
+        let abilities = Abilities::of_edm(region_bytes(store), message, chunk, UNDER_WAY_MAX);
         let bytes = region_bytes(store) as usize;
         let mut hosts = Vec::new();
         for (nth, host) in rack.hosts.iter().enumerate() {
@@ -147,14 +111,19 @@ impl<'a> Edm<'a> {
 }
 
 impl Network for Edm<'_> {
-    type Request = Asked;
+    type Request = ClientRequest;
     type Ended = Ended;
 
     fn now(&self) -> Nanos {
         self.rack.now()
     }
 
-    fn ask(&mut self, client: usize, tag: u64, Asked { address, request }: Asked) -> Result<(), Ended> {
+    fn ask(
+        &mut self,
+        client: usize,
+        tag: u64,
+        ClientRequest { address, request }: ClientRequest,
+    ) -> Result<(), Ended> {
         let host = self.hosts[client];
         let number = self.rack.ask(host, self.server, REGION_KEY, address, request);
         self.asked.push((host, number.map_err(|refused| Err(refused.into()))?, client, tag));
@@ -173,7 +142,7 @@ impl Network for Edm<'_> {
     }
 }
 
-impl World for Edm<'_> {
+impl SimulatedRack for Edm<'_> {
     fn now(&self) -> Nanos {
         self.rack.now()
     }

@@ -1,12 +1,12 @@
 //! Keys in the key-value offload of a board of Clio.
 
 use super::conductor::{Line, Network, together};
-use super::{Done, Task, World, config, perform};
+use super::{Done, SimulatedRack, Task, config, perform};
 use crate::error::LabError;
 use crate::store::keys::{Answer, Ask, KeyStore, Keys, answer_of, request_of};
 use crate::ycsb::Error;
 use p4rack_codegen::Rack;
-use p4rack_codegen::rack::Store;
+use p4rack_codegen::rack::StoreParameters;
 use p4rack_codegen::scheme::clio::Clio;
 use p4rack_fabric::clio::lib;
 use p4rack_hosts::clio::server::with_offloads;
@@ -61,14 +61,19 @@ pub(super) struct Board<'a> {
     rack: StoreRack,
     client: lib::Config,
     server: usize,
-    store: &'a Store,
+    store: &'a StoreParameters,
     /// Numbers of the clients that run.
     callers: Vec<usize>,
 }
 
 impl<'a> Board<'a> {
     /// The rack, whose server has a board. Errors: [`lacks`] has a reason, or the board refuses its parameters.
-    pub fn new(rack: &Rack, server: &str, store: &'a Store, seed: u64) -> Result<Board<'a>, LabError> {
+    pub fn new(
+        rack: &Rack,
+        server: &str,
+        store: &'a StoreParameters,
+        seed: u64,
+    ) -> Result<Board<'a>, LabError> {
         if let Some(why) = lacks(rack, server, store) {
             return Err(LabError::Unfit(format!("not run in virtual time: {why}")));
         }
@@ -85,7 +90,7 @@ impl<'a> Board<'a> {
 }
 
 /// Why a store in a board's offload is not run in virtual time; `None`: it is.
-pub(super) fn lacks(rack: &Rack, server: &str, store: &Store) -> Option<String> {
+pub(super) fn lacks(rack: &Rack, server: &str, store: &StoreParameters) -> Option<String> {
     let Some(clio) = rack.protocol::<Clio>() else { return Some(format!("{server} has no board")) };
     if store.bulk.is_some() {
         return Some("no bulk traffic is, beside a board's store; remove workload.bulk".to_owned());
@@ -144,7 +149,7 @@ impl Network for Board<'_> {
     }
 }
 
-impl World for Board<'_> {
+impl SimulatedRack for Board<'_> {
     fn now(&self) -> Nanos {
         self.rack.now()
     }

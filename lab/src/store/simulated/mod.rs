@@ -17,7 +17,7 @@ use crate::results::SchemeResult;
 use crate::workload::{Span, seed};
 use crate::ycsb::{self, Client, ClientConfig, ClientReport, Contents};
 use p4rack_codegen::Rack;
-use p4rack_codegen::rack::{Store, Workload};
+use p4rack_codegen::rack::{StoreParameters, Workload};
 use p4rack_sim::SwitchCounts;
 use p4rack_wire::Nanos;
 
@@ -54,7 +54,7 @@ enum Done {
 }
 
 /// A rack whose clients use the store.
-trait World {
+trait SimulatedRack {
     /// The time.
     fn now(&self) -> Nanos;
 
@@ -69,7 +69,7 @@ trait World {
 }
 
 /// Why the store of a rack, under its scheme, is not run in virtual time; `None`: it is.
-pub fn lacks(rack: &Rack, workload: &Workload, store: &Store) -> Option<String> {
+pub fn lacks(rack: &Rack, workload: &Workload, store: &StoreParameters) -> Option<String> {
     match rack.scheme().way().is_some_and(|way| is_in_offload(rack, way)) {
         true => keys::lacks(rack, workload.ends().0, store),
         false => (!p4rack_memory::runs(rack))
@@ -81,7 +81,7 @@ pub fn lacks(rack: &Rack, workload: &Workload, store: &Store) -> Option<String> 
 pub fn run(
     rack: &Rack,
     workload: &Workload,
-    store: &Store,
+    store: &StoreParameters,
     from: u64,
     window_ns: u64,
 ) -> Result<SchemeResult, LabError> {
@@ -93,7 +93,7 @@ pub fn run(
         .iter()
         .map(|name| p4rack_memory::node(rack, name).map(usize::from))
         .collect::<Result<_, _>>()?;
-    let mut world: Box<dyn World> = match is_in_offload(rack, way) {
+    let mut world: Box<dyn SimulatedRack> = match is_in_offload(rack, way) {
         true => Box::new(keys::Board::new(rack, server, store, from)?),
         false => Box::new(edm::Edm::new(rack, server, store)?),
     };
@@ -157,7 +157,7 @@ fn without_processor(mut report: ClientReport) -> ClientReport {
 }
 
 /// Parameters of a client.
-fn config(store: &Store, seed: u64) -> ClientConfig {
+fn config(store: &StoreParameters, seed: u64) -> ClientConfig {
     ClientConfig {
         mixes: store.mixes.clone(),
         records: store.records,

@@ -8,7 +8,7 @@ fn ran(scheme: Scheme, from: u64) -> SchemeResult {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/edm-kv.toml");
     let rack = Rack::load(example).unwrap().under(scheme).unwrap();
     let workload = rack.workload.clone().unwrap();
-    let store = Store { records: 50, ..workload.store.clone().unwrap() };
+    let store = StoreParameters { records: 50, ..workload.store.clone().unwrap() };
     run(&rack, &workload, &store, from, 100_000_000).unwrap()
 }
 
@@ -40,7 +40,7 @@ fn operations_in_flight_are_checked_in_virtual_time_too() {
     // One client alone leaves room on the server's link.
     workload.senders.truncate(1);
     let reads_per_s = [1, 8].map(|depth| {
-        let store = Store { records: 50, depth, ..workload.store.clone().unwrap() };
+        let store = StoreParameters { records: 50, depth, ..workload.store.clone().unwrap() };
         let result = run(&rack, &workload, &store, 1, 100_000_000).unwrap();
         let figures = result.store.unwrap();
         assert_eq!((figures.lost, figures.wrong), (0, 0), "depth {depth}: {figures:?}");
@@ -66,7 +66,7 @@ fn bulk_traffic_takes_little_of_the_clients_in_virtual_time() {
     for mode in Mode::ALL {
         let rack = Rack::load(&example).unwrap().under(mode.scheme()).unwrap();
         let workload = rack.workload.clone().unwrap();
-        let with = Store { records: 50, ..workload.store.clone().unwrap() };
+        let with = StoreParameters { records: 50, ..workload.store.clone().unwrap() };
         let result = run(&rack, &workload, &with, 1, 200_000_000).unwrap();
         let store = result.store.as_ref().unwrap();
         assert_eq!((store.lost, store.wrong, result.fabric_drops), (0, 0, 0), "{mode:?}: {:?}", result.drops);
@@ -88,7 +88,7 @@ fn clients_of_a_boards_store_run_in_virtual_time() {
     let ran = |scheme: &str| {
         let rack = rack.under(scheme.parse().unwrap()).unwrap();
         let workload = rack.workload.clone().unwrap();
-        let store = Store { records: 50, ..workload.store.clone().unwrap() };
+        let store = StoreParameters { records: 50, ..workload.store.clone().unwrap() };
         assert_eq!(lacks(&rack, &workload, &store), None);
         run(&rack, &workload, &store, 1, 100_000_000).unwrap()
     };
@@ -107,13 +107,13 @@ fn stores_that_virtual_time_lacks_are_named() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/clio-kv.toml");
     let rack = Rack::load(example).unwrap();
     let workload = rack.workload.clone().unwrap();
-    let of = |scheme: &str, store: Store| {
+    let of = |scheme: &str, store: StoreParameters| {
         lacks(&rack.under(scheme.parse().unwrap()).unwrap(), &workload, &store).unwrap()
     };
     let example = || workload.store.clone().unwrap();
-    let why = of("clio", Store { value_bytes: 8_000, ..example() });
+    let why = of("clio", StoreParameters { value_bytes: 8_000, ..example() });
     assert!(why.contains("don't fit a packet") && why.contains("workload.value_bytes"), "{why}");
-    let why = of("clio", Store { bulk: Some("h4".to_owned()), ..example() });
+    let why = of("clio", StoreParameters { bulk: Some("h4".to_owned()), ..example() });
     assert!(why.contains("workload.bulk"), "{why}");
     assert!(of("l2", example()).contains("only stores"));
 }

@@ -37,7 +37,7 @@ pub struct CallerOptions {
 }
 
 /// The boards, how long to wait for them, and what to ask for.
-struct Asked {
+struct OpenRequest {
     servers: Vec<Server>,
     patience: Patience,
     wanted: Wanted,
@@ -47,7 +47,7 @@ struct Asked {
 ///
 /// # Safety
 /// The texts end with a zero or are null.
-unsafe fn asked(options: &CallerOptions) -> Result<Asked, String> {
+unsafe fn open_request(options: &CallerOptions) -> Result<OpenRequest, String> {
     // SAFETY: the caller promises it of each.
     let optional = |pointer| unsafe { text(pointer) }.transpose();
     // SAFETY: the caller promises it of each.
@@ -78,7 +78,7 @@ unsafe fn asked(options: &CallerOptions) -> Result<Asked, String> {
         limit_bytes: Some(options.limit_bytes).filter(|bytes| *bytes > 0),
         share_limit_bytes: Some(options.share_limit_bytes).filter(|bytes| *bytes > 0),
     };
-    Ok(Asked { servers, patience, wanted })
+    Ok(OpenRequest { servers, patience, wanted })
 }
 
 /// Opens a client, or says why there is none.
@@ -88,7 +88,8 @@ unsafe fn asked(options: &CallerOptions) -> Result<Asked, String> {
 unsafe fn opened(options: Option<&CallerOptions>, error: *mut c_char, error_length: usize) -> *mut Handle {
     let opened = || -> Result<Handle, String> {
         // SAFETY: the caller promises it.
-        let Asked { servers, patience, wanted } = unsafe { asked(options.ok_or("options are NULL")?) }?;
+        let OpenRequest { servers, patience, wanted } =
+            unsafe { open_request(options.ok_or("options are NULL")?) }?;
         let session = Session::open_over(&servers, wanted, None, patience);
         let session = session.map_err(|error| error.to_string())?;
         let server = servers.into_iter().next().ok_or("no board is named")?;

@@ -3,7 +3,7 @@
 //! Requests leave in order, but fetches that an access waits for pass the others, also if they were begun ahead. None passes a request for the same block if one of the
 //! two writes, and none leaves while such a request is under way. So a fetch brings what was written back last, which is checked.
 
-use crate::requests::{Ask, Ended, Requests, What};
+use crate::requests::{Ask, Ended, Requests, Transfer};
 use p4rack_cache::Block;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -50,7 +50,7 @@ pub(super) struct Limits {
 
 /// Counts of requests.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct RequestCounts {
     pub fetches: u64,
     pub write_backs: u64,
     pub fetched_bytes: u64,
@@ -79,7 +79,7 @@ pub(super) struct Channel {
     coming: Vec<u16>,
     versions: Vec<u32>,
     data: Vec<u8>,
-    pub asked: Asked,
+    pub asked: RequestCounts,
 }
 
 /// The word that a write-back leaves at an address of a node's part.
@@ -108,7 +108,7 @@ impl Channel {
             coming: vec![0; blocks],
             versions: vec![0; blocks],
             data: Vec::new(),
-            asked: Asked::default(),
+            asked: RequestCounts::default(),
         }
     }
 
@@ -193,7 +193,7 @@ impl Channel {
             self.data.extend(words.flat_map(|at| word_of(node, at, *version).to_le_bytes()));
             self.asked.write_backs += 1;
             self.asked.written_bytes += u64::from(bytes);
-            What::Write(&self.data)
+            Transfer::Write(&self.data)
         } else {
             let has_more = order.blocks().end < self.coming.len();
             if self.plant == Some(CachePlant::LongFetch) && has_more {
@@ -201,7 +201,7 @@ impl Channel {
             }
             self.asked.fetches += 1;
             self.asked.fetched_bytes += u64::from(bytes);
-            What::Read(bytes)
+            Transfer::Read(bytes)
         };
         self.under_way.insert(tag, (order, now_ps));
         requests.ask(Ask { node, tag, address, what }, now_ps)

@@ -1,7 +1,7 @@
 //! Nodes and their rack, in order of time.
 
-use super::node::Node;
-use crate::requests::{Ask, Requests, What};
+use super::node::CachingNode;
+use crate::requests::{Ask, Requests, Transfer};
 
 /// No request takes longer.
 const LIMIT_PS: u64 = 1_000_000_000_000;
@@ -11,7 +11,7 @@ const PROBES: u64 = 64;
 const PROBE_PS: u64 = 1_137_000;
 
 /// Runs all nodes until their traces are over and nothing is under way. Returns when that was. Errors: the rack refuses or loses a request.
-pub(super) fn conduct(nodes: &mut [Node<'_>], requests: &mut dyn Requests) -> Result<u64, String> {
+pub(super) fn conduct(nodes: &mut [CachingNode<'_>], requests: &mut dyn Requests) -> Result<u64, String> {
     let mut now_ps = requests.start_ps();
     nodes.iter_mut().for_each(|node| node.due_ps = now_ps);
     loop {
@@ -47,7 +47,7 @@ pub(super) fn unloaded(requests: &mut dyn Requests, sizes: &[u32]) -> Result<Vec
         for tag in 0..PROBES {
             // Nothing but the rack's own turns happens until then.
             while requests.next(now_ps).is_some() {}
-            requests.ask(Ask { node: 0, tag, address: 0, what: What::Read(*bytes) }, now_ps)?;
+            requests.ask(Ask { node: 0, tag, address: 0, what: Transfer::Read(*bytes) }, now_ps)?;
             let ended = requests.next(now_ps + LIMIT_PS).filter(|ended| ended.bytes.is_some());
             let ended = ended.ok_or_else(|| format!("a read of {bytes} bytes alone does not end"))?;
             sum_ps += ended.at_ps - now_ps;

@@ -61,7 +61,7 @@ pub(super) struct Tally {
 
 /// A compute node.
 #[derive(Debug)]
-pub(super) struct Node<'a> {
+pub(super) struct CachingNode<'a> {
     program: Program<'a>,
     times: LocalTimes,
     blocks_per_page: u32,
@@ -80,9 +80,14 @@ pub(super) struct Node<'a> {
     pub tally: Tally,
 }
 
-impl<'a> Node<'a> {
-    pub fn new(program: Program<'a>, times: LocalTimes, blocks_per_page: u32, channel: Channel) -> Node<'a> {
-        Node {
+impl<'a> CachingNode<'a> {
+    pub fn new(
+        program: Program<'a>,
+        times: LocalTimes,
+        blocks_per_page: u32,
+        channel: Channel,
+    ) -> CachingNode<'a> {
+        CachingNode {
             program,
             times,
             blocks_per_page,

@@ -1,9 +1,9 @@
 //! A run, and its results.
 
 use super::Rack;
-use super::channel::{Asked, CachePlant, Channel};
+use super::channel::{CachePlant, Channel, RequestCounts};
 use super::conductor::{conduct, unloaded};
-use super::node::{LocalTimes, Node, Tally};
+use super::node::{CachingNode, LocalTimes, Tally};
 use crate::latency::Latency;
 use crate::requests::{PoolLink, Requests};
 use p4rack_cache::simulate::{Load, Outcome, PROFILES, Profile, Program, Setup, simulate};
@@ -78,7 +78,7 @@ pub(in crate::cache) fn run(
     for (nth, program) in programs.into_iter().enumerate() {
         let blocks = (loads[nth].footprint_bytes() / u64::from(block_bytes)) as usize;
         let channel = Channel::new(nth as u16, blocks, block_bytes, rack.limits, plant);
-        nodes.push(Node::new(program, times, 4_096 / block_bytes, channel));
+        nodes.push(CachingNode::new(program, times, 4_096 / block_bytes, channel));
     }
     let of_way = |error: String| format!("way {}: {error}", rack.way.way);
     let mut ran = None;
@@ -105,8 +105,9 @@ pub(in crate::cache) fn run(
         fixed_ns += one.amat_ns * load.fills() as f64;
     }
     let counts = counts(&nodes, loads, block_bytes);
-    let sum = |of: fn(&Asked) -> u64| nodes.iter().map(|node| of(&node.channel.asked)).sum::<u64>();
-    let most = |of: fn(&Asked) -> usize| nodes.iter().map(|node| of(&node.channel.asked)).max().unwrap_or(0);
+    let sum = |of: fn(&RequestCounts) -> u64| nodes.iter().map(|node| of(&node.channel.asked)).sum::<u64>();
+    let most =
+        |of: fn(&RequestCounts) -> usize| nodes.iter().map(|node| of(&node.channel.asked)).max().unwrap_or(0);
     let merged = |of: fn(&Tally) -> &Histogram| {
         let mut all = Histogram::new();
         nodes.iter().for_each(|node| all.add(of(&node.tally)));
@@ -156,7 +157,7 @@ fn local_times(definition: &Definition, setup: &Setup) -> LocalTimes {
 }
 
 /// Means and sums of all compute nodes, as one.
-fn counts(nodes: &[Node<'_>], loads: &[Load], block_bytes: u32) -> Outcome {
+fn counts(nodes: &[CachingNode<'_>], loads: &[Load], block_bytes: u32) -> Outcome {
     let sum = |of: fn(&Tally) -> u64| nodes.iter().map(|node| of(&node.tally)).sum::<u64>();
     let block_bytes = u64::from(block_bytes);
     let fetched_bytes = sum(|tally| tally.fetched_blocks) * block_bytes;
@@ -187,8 +188,8 @@ fn counts(nodes: &[Node<'_>], loads: &[Load], block_bytes: u32) -> Outcome {
     }
 }
 
-fn problems(nodes: &[Node<'_>], counts: &Outcome, pool: PoolLink) -> Vec<String> {
-    let sum = |of: fn(&Asked) -> u64| nodes.iter().map(|node| of(&node.channel.asked)).sum::<u64>();
+fn problems(nodes: &[CachingNode<'_>], counts: &Outcome, pool: PoolLink) -> Vec<String> {
+    let sum = |of: fn(&RequestCounts) -> u64| nodes.iter().map(|node| of(&node.channel.asked)).sum::<u64>();
     let (wrong, fetched, written) =
         (sum(|asked| asked.wrong), sum(|asked| asked.fetched_bytes), sum(|asked| asked.written_bytes));
     let mut problems = Vec::new();

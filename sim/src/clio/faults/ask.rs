@@ -2,8 +2,10 @@
 
 use super::board::{LEASE, PAGE_BYTES, STORE};
 use super::plant::ClioPlant;
-use super::session::{Asked, DEPTH, Ended, OwnRange, Place, THREADS, THREADS_PLANTED, What};
-use super::world::World;
+use super::session::{
+    DEPTH, Ended, IssuedOperation, OperationKind, OwnRange, THREADS, THREADS_PLANTED, Target,
+};
+use super::world::ClioFaultsWorld;
 use p4rack_fabric::clio::lib::{Change, Operation, Outcome};
 use p4rack_history::Opcode;
 use p4rack_offload::{KvArguments, KvFunction};
@@ -42,7 +44,7 @@ pub(super) fn store_call(key: u8, function: KvFunction, value: u64, words: u64) 
     arguments
 }
 
-impl World {
+impl ClioFaultsWorld {
     /// Lets sessions ask for operations: some at random, or all that may.
     pub fn issue(&mut self, all: bool) -> bool {
         let mut any = false;
@@ -78,15 +80,15 @@ impl World {
         self.sessions[session].asked.iter().map(|nth| &self.asked[*nth]).any(|asked| {
             let is_on_it = matches!(
                 asked.what,
-                What::Read { place: Place::Own(own), .. }
-                | What::Write { place: Place::Own(own), .. }
-                | What::Change { place: Place::Own(own), .. } if own == range
+                OperationKind::Read { place: Target::Own(own), .. }
+                | OperationKind::Write { place: Target::Own(own), .. }
+                | OperationKind::Change { place: Target::Own(own), .. } if own == range
             );
             is_on_it && asked.end.as_ref().is_none_or(|(_, end)| *end == Ended::Unknown)
         })
     }
 
-    fn choose(&mut self, session: usize, thread: u16) -> What {
+    fn choose(&mut self, session: usize, thread: u16) -> OperationKind {
         let ranges = self.ranges_of(session);
         let lock = self.random.below(LOCKS as u64) as usize;
         match self.random.below(20) {
@@ -95,40 +97,42 @@ impl World {
                 let functions = [KvFunction::Read, KvFunction::Put, KvFunction::Create, KvFunction::Delete];
                 let function = functions[[0, 0, 1, 1, 2, 3][self.random.below(6) as usize]];
                 let (key, is_ordered) = (self.random.below(KEYS.into()) as u8, self.random.chance(0.2));
-                return What::Store { key, function, value: self.value, is_ordered };
+                return OperationKind::Store { key, function, value: self.value, is_ordered };
             }
             4 | 5 if !self.sessions[session].unsure_locks[lock] => {
                 let at = (self.sessions[session].board, self.sessions[session].life, lock);
                 let is_held = self.holds.until(at, (session, thread)).is_some_and(|until| until > self.now);
                 if !is_held || self.random.chance(0.25) {
-                    return What::Lock(lock);
+                    return OperationKind::Lock(lock);
                 }
-                return What::Unlock(lock);
+                return OperationKind::Unlock(lock);
             }
-            6 | 9 if ranges.len() < RANGES => return What::Alloc { pages: 1 + self.random.below(2) },
+            6 | 9 if ranges.len() < RANGES => {
+                return OperationKind::Alloc { pages: 1 + self.random.below(2) };
+            }
             6 | 7 | 9 if !ranges.is_empty() => {
                 let range = ranges[self.random.below(ranges.len() as u64) as usize];
                 if !self.is_in_use(session, range) {
-                    return What::Free { range, pages: self.ranges[range].pages };
+                    return OperationKind::Free { range, pages: self.ranges[range].pages };
                 }
             }
-            8 if self.random.chance(0.3) => return What::Fence,
+            8 if self.random.chance(0.3) => return OperationKind::Fence,
             _ => {}
         }
         self.access(&ranges)
     }
 
     /// An access to a word, or to a range with several.
-    fn access(&mut self, ranges: &[usize]) -> What {
+    fn access(&mut self, ranges: &[usize]) -> OperationKind {
         let mut below = |limit: usize| self.random.below(limit as u64) as usize;
         let (place, words, end) = match ranges {
-            [] => (Place::Shared, &SHARED_WORDS[..], WORDS_BYTES),
-            _ if below(2) == 0 => (Place::Shared, &SHARED_WORDS[..], WORDS_BYTES),
+            [] => (Target::Shared, &SHARED_WORDS[..], WORDS_BYTES),
+            _ if below(2) == 0 => (Target::Shared, &SHARED_WORDS[..], WORDS_BYTES),
             _ => {
                 let range = ranges[below(ranges.len())];
                 let end = self.ranges[range].pages * PAGE_BYTES;
                 let words = if end > PAGE_BYTES { &OWN_WORDS[..] } else { &OWN_WORDS[..3] };
-                (Place::Own(range), words, end)
+                (Target::Own(range), words, end)
             }
         };
         let at = words[below(words.len())];
@@ -137,11 +141,13 @@ impl World {
         self.value += 1;
         let value = self.value;
         match below(8) {
-            0..3 => What::Read { place, at, bytes },
-            3..6 => What::Write { place, at, bytes, value },
-            6 => What::Change { place, at, opcode: Opcode::FetchAdd, operands: [1 << 32, 0] },
-            _ if below(2) == 0 => What::Change { place, at, opcode: Opcode::Swap, operands: [value, 0] },
-            _ => What::Change {
+            0..3 => OperationKind::Read { place, at, bytes },
+            3..6 => OperationKind::Write { place, at, bytes, value },
+            6 => OperationKind::Change { place, at, opcode: Opcode::FetchAdd, operands: [1 << 32, 0] },
+            _ if below(2) == 0 => {
+                OperationKind::Change { place, at, opcode: Opcode::Swap, operands: [value, 0] }
+            }
+            _ => OperationKind::Change {
                 place,
                 at,
                 opcode: Opcode::Cas,
@@ -157,25 +163,25 @@ impl World {
     }
 
     /// Hands an operation to a session's client.
-    pub fn submit(&mut self, session: usize, thread: u16, what: What) {
+    pub fn submit(&mut self, session: usize, thread: u16, what: OperationKind) {
         let shared = self.sessions[session].shared;
-        let base = |place| if let Place::Own(range) = place { self.ranges[range].address } else { shared };
+        let base = |place| if let Target::Own(range) = place { self.ranges[range].address } else { shared };
         let address = match what {
-            What::Read { place, at, .. } | What::Write { place, at, .. } | What::Change { place, at, .. } => {
-                base(place) + at
-            }
-            What::Lock(nth) | What::Unlock(nth) => shared + lock_at(nth),
-            What::Free { range, .. } => self.ranges[range].address,
-            What::Store { .. } | What::Alloc { .. } | What::Fence => 0,
+            OperationKind::Read { place, at, .. }
+            | OperationKind::Write { place, at, .. }
+            | OperationKind::Change { place, at, .. } => base(place) + at,
+            OperationKind::Lock(nth) | OperationKind::Unlock(nth) => shared + lock_at(nth),
+            OperationKind::Free { range, .. } => self.ranges[range].address,
+            OperationKind::Store { .. } | OperationKind::Alloc { .. } | OperationKind::Fence => 0,
         };
         let data;
         let operation = match what {
-            What::Read { bytes, .. } => Operation::Read { address, bytes: bytes as u32 },
-            What::Write { bytes, value, .. } => {
+            OperationKind::Read { bytes, .. } => Operation::Read { address, bytes: bytes as u32 },
+            OperationKind::Write { bytes, value, .. } => {
                 data = value.to_le_bytes().repeat(bytes as usize / 8);
                 Operation::Write { address, bytes: &data }
             }
-            What::Change { opcode, operands: [one, two], .. } => {
+            OperationKind::Change { opcode, operands: [one, two], .. } => {
                 let change = match opcode {
                     Opcode::Cas => Change::CompareSwap(one, two),
                     Opcode::Swap => Change::Swap(one),
@@ -183,23 +189,26 @@ impl World {
                 };
                 Operation::Modify { address, change }
             }
-            What::Store { key, function, value, is_ordered } => {
+            OperationKind::Store { key, function, value, is_ordered } => {
                 data = store_call(key, function, value, 1 + value % VALUE_WORDS);
                 let function = function as u8;
                 let results_bytes_max = 8 * VALUE_WORDS as u32;
                 Operation::Call { offload: STORE, function, arguments: &data, results_bytes_max, is_ordered }
             }
-            What::Lock(_) => Operation::Lock { address },
-            What::Unlock(_) => Operation::Unlock { address },
-            What::Fence => Operation::Fence { all: false },
-            What::Alloc { pages } => {
+            OperationKind::Lock(_) => Operation::Lock { address },
+            OperationKind::Unlock(_) => Operation::Unlock { address },
+            OperationKind::Fence => Operation::Fence { all: false },
+            OperationKind::Alloc { pages } => {
                 let bytes = pages * PAGE_BYTES;
                 Operation::Alloc { bytes, page_size: PageSize::K4, rights: Rights::ALL }
             }
-            What::Free { pages, .. } => Operation::Free { address, bytes: pages * PAGE_BYTES },
+            OperationKind::Free { pages, .. } => Operation::Free { address, bytes: pages * PAGE_BYTES },
         };
         let (tag, now) = (self.asked.len(), self.now);
-        let is_access = matches!(what, What::Read { .. } | What::Write { .. } | What::Change { .. });
+        let is_access = matches!(
+            what,
+            OperationKind::Read { .. } | OperationKind::Write { .. } | OperationKind::Change { .. }
+        );
         let as_thread = match self.plant {
             Some(ClioPlant::MissedDependency) if is_access => (tag % usize::from(THREADS_PLANTED)) as u16,
             _ => thread,
@@ -211,12 +220,12 @@ impl World {
         }
         let lock = |nth| (one.board, one.life, nth);
         match what {
-            What::Unlock(nth) => self.holds.give_up(lock(nth), (session, thread), now),
-            What::Free { range, .. } => self.ranges[range].is_freed = true,
+            OperationKind::Unlock(nth) => self.holds.give_up(lock(nth), (session, thread), now),
+            OperationKind::Free { range, .. } => self.ranges[range].is_freed = true,
             _ => {}
         }
         one.asked.push(tag);
-        self.asked.push(Asked { session, thread, what, address, at: now, begins: now, end: None });
+        self.asked.push(IssuedOperation { session, thread, what, address, at: now, begins: now, end: None });
     }
 
     /// Takes the outcome of an operation.
@@ -237,8 +246,10 @@ impl World {
             }
         }
         // It may have unlocked it already.
-        let unlocks = |later: &Asked| match (later.what, asked.what) {
-            (What::Unlock(one), What::Lock(other)) => later.thread == asked.thread && one == other,
+        let unlocks = |later: &IssuedOperation| match (later.what, asked.what) {
+            (OperationKind::Unlock(one), OperationKind::Lock(other)) => {
+                later.thread == asked.thread && one == other
+            }
             _ => false,
         };
         let later = self.sessions[session].asked.iter().filter(|nth| **nth > tag);
@@ -248,11 +259,11 @@ impl World {
         }
         let one = &mut self.sessions[session];
         match (asked.what, &end) {
-            (What::Alloc { pages }, Ended::Address(address)) => {
+            (OperationKind::Alloc { pages }, Ended::Address(address)) => {
                 self.ranges.push(OwnRange { session, address: *address, pages, is_freed: false });
             }
-            (What::Unlock(nth), Ended::Unknown) => one.unsure_locks[nth] = true,
-            (What::Lock(nth), Ended::Done) if !is_given_up && !one.unsure_locks[nth] => {
+            (OperationKind::Unlock(nth), Ended::Unknown) => one.unsure_locks[nth] = true,
+            (OperationKind::Lock(nth), Ended::Done) if !is_given_up && !one.unsure_locks[nth] => {
                 let (lock, owner) = ((one.board, one.life, nth), (session, asked.thread));
                 self.holds.hold(lock, owner, now, asked.begins + LEASE);
             }
@@ -263,33 +274,40 @@ impl World {
     }
 
     /// Checks an outcome without regard to others. Returns a problem, if there is one.
-    fn unexpected(&self, asked: &Asked, end: &Ended) -> Option<String> {
+    fn unexpected(&self, asked: &IssuedOperation, end: &Ended) -> Option<String> {
         let session = &self.sessions[asked.session];
         let is_quiet = asked.at > self.quiet_from && session.life == self.boards[session.board].life;
         let is_possible = match (asked.what, end) {
             (_, Ended::Unknown) => !is_quiet || !session.is_open,
             (_, Ended::Refused(Status::Busy)) => true,
-            (What::Read { .. }, Ended::Bytes(_))
-            | (What::Write { .. } | What::Unlock(_) | What::Fence | What::Free { .. }, Ended::Done)
-            | (What::Change { .. }, Ended::Word(_))
-            | (What::Lock(_), Ended::Done | Ended::Held)
-            | (What::Alloc { .. }, Ended::Address(_)) => true,
-            (What::Read { .. } | What::Write { .. } | What::Change { .. }, Ended::Refused(status)) => {
-                *status == Status::NoPageYet
-            }
-            (What::Store { function, .. }, Ended::Bytes(bytes)) => match function {
+            (OperationKind::Read { .. }, Ended::Bytes(_))
+            | (
+                OperationKind::Write { .. }
+                | OperationKind::Unlock(_)
+                | OperationKind::Fence
+                | OperationKind::Free { .. },
+                Ended::Done,
+            )
+            | (OperationKind::Change { .. }, Ended::Word(_))
+            | (OperationKind::Lock(_), Ended::Done | Ended::Held)
+            | (OperationKind::Alloc { .. }, Ended::Address(_)) => true,
+            (
+                OperationKind::Read { .. } | OperationKind::Write { .. } | OperationKind::Change { .. },
+                Ended::Refused(status),
+            ) => *status == Status::NoPageYet,
+            (OperationKind::Store { function, .. }, Ended::Bytes(bytes)) => match function {
                 KvFunction::Read => bytes.len() >= 8 && bytes.chunks(8).all(|word| word == &bytes[..8]),
                 _ => bytes.is_empty(),
             },
-            (What::Store { function: KvFunction::Create, .. }, Ended::Refused(status)) => {
+            (OperationKind::Store { function: KvFunction::Create, .. }, Ended::Refused(status)) => {
                 *status == Status::Exists
             }
-            (What::Store { function, .. }, Ended::Refused(status)) => {
+            (OperationKind::Store { function, .. }, Ended::Refused(status)) => {
                 function != KvFunction::Put && *status == Status::NotFound
             }
             // Its lease has ended.
-            (What::Unlock(_), Ended::Refused(status)) => *status == Status::NotOwner,
-            (What::Alloc { .. }, Ended::Refused(status)) => {
+            (OperationKind::Unlock(_), Ended::Refused(status)) => *status == Status::NotOwner,
+            (OperationKind::Alloc { .. }, Ended::Refused(status)) => {
                 matches!(status, Status::NoMemory | Status::NoAddressSpace)
             }
             _ => false,

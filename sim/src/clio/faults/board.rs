@@ -2,7 +2,9 @@
 
 use super::plant::ClioPlant;
 use p4rack_fabric::Machine as _;
-use p4rack_fabric::clio::board::{self, Board, Grant, Memory, Pool, Quota, Quotas, Refused, Space, View};
+use p4rack_fabric::clio::board::{
+    self, Board, Grant, PhysicalMemory, Pool, Quota, Quotas, Refused, Space, View,
+};
 use p4rack_fabric::clio::lib::{Client, Config, Credentials, Operation, Outcome};
 use p4rack_fabric::clio::token::Secret;
 use p4rack_offload::{Call, Kv, KvFunction, Offload, Offloads, Step};
@@ -40,7 +42,7 @@ pub(super) struct Dram {
     zeroes: bool,
 }
 
-impl Memory for Dram {
+impl PhysicalMemory for Dram {
     fn bytes(&self) -> u64 {
         self.bytes.len() as u64
     }

@@ -3,8 +3,8 @@
 use super::ask::{KEYS, LOCKS, OWN_WORDS, SHARED_WORDS, lock_at, store_call};
 use super::board::{KEEP, LEASE, Mail, PAGE_BYTES, Reply, STORE};
 use super::history::{Cell, Key, KeyAct};
-use super::session::{Asked, Ended, Place, What};
-use super::world::{BOARDS, World};
+use super::session::{Ended, IssuedOperation, OperationKind, Target};
+use super::world::{BOARDS, ClioFaultsWorld};
 use crate::memory::FaultsOutcome;
 use p4rack_fabric::clio::lib::Operation;
 use p4rack_history::{Entry, Outcome, Word};
@@ -21,7 +21,7 @@ fn word(bytes: &[u8], at: u64) -> u64 {
     bytes.iter().take(8).rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
-impl World {
+impl ClioFaultsWorld {
     pub fn finish(mut self) -> Result<FaultsOutcome, String> {
         self.look_at_locks()?;
         for tag in 0..self.asked.len() {
@@ -39,7 +39,7 @@ impl World {
         self.outcome.problems.extend(self.histories.problems());
         self.outcome.problems.extend(self.holds.problems());
         self.outcome.operations = self.asked.len() as u64;
-        let is_unknown = |asked: &&Asked| matches!(asked.end, Some((_, Ended::Unknown)));
+        let is_unknown = |asked: &&IssuedOperation| matches!(asked.end, Some((_, Ended::Unknown)));
         self.outcome.unknown = self.asked.iter().filter(is_unknown).count() as u64;
         for (name, count) in ["lost", "copied", "damaged", "late"].into_iter().zip(self.network.counts) {
             self.count(name, count);
@@ -118,7 +118,7 @@ impl World {
         let mut end = Some(Ended::Refused(Status::Busy));
         while end == Some(Ended::Refused(Status::Busy)) {
             let tag = self.asked.len();
-            self.submit(session, 0, What::Lock(nth));
+            self.submit(session, 0, OperationKind::Lock(nth));
             // Not longer: the lease must not end.
             self.run_while(|world| world.asked.get(tag).is_some_and(|asked| asked.end.is_none()))?;
             end = self.asked.get(tag).and_then(|asked| asked.end.clone()).map(|(_, end)| end);
@@ -141,7 +141,7 @@ impl World {
     /// Reads the words and keys of a board.
     fn look_at_contents(&mut self, board: usize) -> Result<(), String> {
         let (life, shared) = (self.boards[board].life, self.boards[board].shared);
-        let now = |world: &World| world.now.0;
+        let now = |world: &ClioFaultsWorld| world.now.0;
         for at in SHARED_WORDS {
             let asked = now(self);
             let reply = self.keeper(board, Operation::Read { address: shared + at, bytes: 8 })?;
@@ -192,30 +192,30 @@ impl World {
     }
 
     /// Enters an operation into the histories.
-    fn enter(&mut self, asked: &Asked) {
+    fn enter(&mut self, asked: &IssuedOperation) {
         let Some(outcome) = asked.outcome() else { return };
         let (session, asked_at) = (&self.sessions[asked.session], asked.begins.0);
         let (board, life) = (session.board, session.life);
         let end = asked.end.as_ref().map(|(_, end)| end);
-        let mut add = |place: Place, at: u64, act: Word| {
+        let mut add = |place: Target, at: u64, act: Word| {
             let cell = match place {
-                Place::Shared => Cell::Shared { board, life, at },
-                Place::Own(range) => Cell::Own { range, at },
+                Target::Shared => Cell::Shared { board, life, at },
+                Target::Own(range) => Cell::Own { range, at },
             };
             self.histories.words.add(cell, Entry { asked: asked_at, outcome, act });
         };
         match (asked.what, end) {
-            (What::Read { place, at, bytes }, Some(Ended::Bytes(found))) => {
+            (OperationKind::Read { place, at, bytes }, Some(Ended::Bytes(found))) => {
                 words(place, at, bytes).for_each(|cell| add(place, cell, Word::Read(word(found, cell - at))));
             }
-            (What::Write { place, at, bytes, value }, _) => {
+            (OperationKind::Write { place, at, bytes, value }, _) => {
                 words(place, at, bytes).for_each(|cell| add(place, cell, Word::Write(value)));
             }
-            (What::Change { place, at, opcode, operands }, end) => {
+            (OperationKind::Change { place, at, opcode, operands }, end) => {
                 let found = if let Some(Ended::Word(found)) = end { Some(*found) } else { None };
                 add(place, at, Word::Modify(opcode, operands, found));
             }
-            (What::Store { key, function, value, .. }, Some(end)) => {
+            (OperationKind::Store { key, function, value, .. }, Some(end)) => {
                 let (is_known, is_refused) = (*end != Ended::Unknown, matches!(end, Ended::Refused(_)));
                 let is_busy = *end == Ended::Refused(Status::Busy);
                 let act = match function {
@@ -241,8 +241,8 @@ impl World {
 }
 
 /// The words that an access covers.
-fn words(place: Place, at: u64, bytes: u64) -> impl Iterator<Item = u64> {
-    let all = if place == Place::Shared { &SHARED_WORDS[..] } else { &OWN_WORDS[..] };
+fn words(place: Target, at: u64, bytes: u64) -> impl Iterator<Item = u64> {
+    let all = if place == Target::Shared { &SHARED_WORDS[..] } else { &OWN_WORDS[..] };
     all.iter().copied().filter(move |word| (at..at + bytes).contains(word))
 }
 

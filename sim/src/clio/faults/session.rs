@@ -16,7 +16,7 @@ pub(super) const THREADS_PLANTED: u16 = 1_024;
 
 /// Memory that an operation accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Target {
     Shared,
     /// A range that the process has allocated.
     Own(usize),
@@ -24,21 +24,21 @@ pub(super) enum Place {
 
 /// Kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum OperationKind {
     Read {
-        place: Place,
+        place: Target,
         at: u64,
         bytes: u64,
     },
     /// Each word becomes this.
     Write {
-        place: Place,
+        place: Target,
         at: u64,
         bytes: u64,
         value: u64,
     },
     Change {
-        place: Place,
+        place: Target,
         at: u64,
         opcode: Opcode,
         operands: [u64; 2],
@@ -75,10 +75,10 @@ pub(super) enum Ended {
 
 /// An operation of a session's thread.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct IssuedOperation {
     pub session: usize,
     pub thread: u16,
-    pub what: What,
+    pub what: OperationKind,
     /// Address of its first byte, for accesses and frees.
     pub address: u64,
     pub at: Nanos,
@@ -94,24 +94,27 @@ enum Order {
     Pages { first: u64, last: u64, writes: bool },
 }
 
-impl Asked {
+impl IssuedOperation {
     fn order(&self) -> Order {
         let range = |bytes: u64, writes| {
             let (first, last) = (self.address / PAGE_BYTES, (self.address + bytes - 1) / PAGE_BYTES);
             Order::Pages { first, last, writes }
         };
         match self.what {
-            What::Read { bytes, .. } => range(bytes, false),
-            What::Write { bytes, .. } => range(bytes, true),
-            What::Change { .. } => range(8, true),
-            What::Alloc { .. } | What::Store { is_ordered: false, .. } => Order::None,
-            What::Free { pages, .. } => range(pages * PAGE_BYTES, true),
-            What::Lock(_) | What::Unlock(_) | What::Fence | What::Store { .. } => Order::Barrier,
+            OperationKind::Read { bytes, .. } => range(bytes, false),
+            OperationKind::Write { bytes, .. } => range(bytes, true),
+            OperationKind::Change { .. } => range(8, true),
+            OperationKind::Alloc { .. } | OperationKind::Store { is_ordered: false, .. } => Order::None,
+            OperationKind::Free { pages, .. } => range(pages * PAGE_BYTES, true),
+            OperationKind::Lock(_)
+            | OperationKind::Unlock(_)
+            | OperationKind::Fence
+            | OperationKind::Store { .. } => Order::Barrier,
         }
     }
 
     /// Whether it may only start when an earlier one has ended.
-    pub fn depends_on(&self, earlier: &Asked) -> bool {
+    pub fn depends_on(&self, earlier: &IssuedOperation) -> bool {
         if (self.session, self.thread) != (earlier.session, earlier.thread) {
             return false;
         }
@@ -130,7 +133,9 @@ impl Asked {
         Some(match end {
             Ended::Unknown => Outcome::Unknown,
             // Some packets of a longer write may have been executed.
-            Ended::Refused(_) if matches!(self.what, What::Write { bytes: 9.., .. }) => Outcome::Unknown,
+            Ended::Refused(_) if matches!(self.what, OperationKind::Write { bytes: 9.., .. }) => {
+                Outcome::Unknown
+            }
             Ended::Refused(_) => Outcome::Refused,
             _ => Outcome::Known(at.0),
         })

@@ -5,7 +5,7 @@ use super::history::Histories;
 use super::locks::Holds;
 use super::network::{DELAY_MAX, Network};
 use super::plant::ClioPlant;
-use super::session::{Asked, Ended, OwnRange, Session, THREADS, THREADS_PLANTED};
+use super::session::{Ended, IssuedOperation, OwnRange, Session, THREADS, THREADS_PLANTED};
 use crate::kernel::Agenda;
 use crate::memory::FaultsOutcome;
 use crate::random::Random;
@@ -58,7 +58,7 @@ enum Event {
 }
 
 /// A run.
-pub(super) struct World {
+pub(super) struct ClioFaultsWorld {
     pub seed: u64,
     pub plant: Option<ClioPlant>,
     pub random: Random,
@@ -68,7 +68,7 @@ pub(super) struct World {
     pub sessions: Vec<Session>,
     /// Operations that a node may still ask of a board.
     pub left: [[u64; BOARDS]; NODES],
-    pub asked: Vec<Asked>,
+    pub asked: Vec<IssuedOperation>,
     pub ranges: Vec<OwnRange>,
     pub holds: Holds,
     pub histories: Histories,
@@ -82,18 +82,18 @@ pub(super) struct World {
 
 /// Runs a seed, with a planted mistake if one is given. The same seed gives the same outcome.
 pub fn run_clio_faults(seed: u64, plant: Option<ClioPlant>) -> FaultsOutcome {
-    match World::new(seed, plant).and_then(World::run) {
+    match ClioFaultsWorld::new(seed, plant).and_then(ClioFaultsWorld::run) {
         Ok(outcome) => outcome,
         Err(problem) => FaultsOutcome { problems: vec![problem], ..FaultsOutcome::default() },
     }
 }
 
-impl World {
-    fn new(seed: u64, plant: Option<ClioPlant>) -> Result<World, String> {
+impl ClioFaultsWorld {
+    fn new(seed: u64, plant: Option<ClioPlant>) -> Result<ClioFaultsWorld, String> {
         let (mut now, mut mail) = (Nanos::ZERO, Mail::new());
         let start = |nth| BoardNode::start(seed ^ nth << 32, 0, plant, &mut now, &mut mail);
         let boards = (0..BOARDS as u64).map(start).collect::<Result<Vec<_>, _>>()?;
-        let mut world = World {
+        let mut world = ClioFaultsWorld {
             seed,
             plant,
             random: Random::stream(seed, 2),
@@ -161,7 +161,7 @@ impl World {
     }
 
     /// Runs until nothing is left to do, or this is false.
-    pub fn run_while(&mut self, goes_on: impl Fn(&World) -> bool) -> Result<(), String> {
+    pub fn run_while(&mut self, goes_on: impl Fn(&ClioFaultsWorld) -> bool) -> Result<(), String> {
         while goes_on(self) && self.step()? {
             if self.now > END {
                 return Err("it never comes to an end".into());
@@ -210,7 +210,7 @@ impl World {
                 }
             }
             while let Some((tag, outcome)) = one.client.poll_completion() {
-                ended.push((tag as usize, World::own(outcome)));
+                ended.push((tag as usize, ClioFaultsWorld::own(outcome)));
             }
         }
         ended.into_iter().for_each(|(tag, end)| self.ended(tag, end));

@@ -1,12 +1,12 @@
 //! Boards, and memory nodes of baselines.
 
-use super::{AHEAD, BOARD_PORT, ClioWorld, Event, Node, Parcel};
+use super::{AHEAD, BOARD_PORT, ClioWorld, Event, MemoryNode, Parcel};
 use crate::clio::rack::{self, CLOCK, End, HEADERS};
 use p4rack_fabric::{HostMachine as _, Machine as _};
 
 impl ClioWorld<'_> {
     pub(super) fn at_board(&mut self, board: usize, parcel: Parcel, now_ps: u64) {
-        if let Node::Board(node) = &mut self.nodes[board] {
+        if let MemoryNode::Board(node) = &mut self.nodes[board] {
             let at_ps = node.enter(now_ps, parcel.packet());
             return self.agenda.add(at_ps, Event::Entered(board as u16, parcel));
         }
@@ -16,12 +16,12 @@ impl ClioWorld<'_> {
     pub(super) fn entered(&mut self, board: usize, parcel: Parcel, now_ps: u64) {
         let host = self.experiment.spec.compute_nodes + board as u16;
         match &mut self.nodes[board] {
-            Node::Board(node) => {
+            MemoryNode::Board(node) => {
                 if let Some((at_ps, finished)) = node.take(parcel.from, parcel.packet(), now_ps) {
                     self.agenda.add(at_ps, Event::Finished(board as u16, Box::new(finished)));
                 }
             }
-            Node::Modelled(node) => {
+            MemoryNode::Modelled(node) => {
                 let (agenda, frames, crossing) =
                     (&mut self.agenda, &mut self.frames, &mut self.crossing[board]);
                 let ends = (End { host, port: BOARD_PORT }, parcel.from);
@@ -45,7 +45,7 @@ impl ClioWorld<'_> {
         let host = self.computes.len() + board;
         loop {
             let backlog = self.links.get(host).map_or(0, |link| link.backlog_frames()) as u32;
-            let Node::Board(node) = &mut self.nodes[board] else { return };
+            let MemoryNode::Board(node) = &mut self.nodes[board] else { return };
             if self.crossing[board] + backlog >= AHEAD {
                 break;
             }
@@ -62,7 +62,7 @@ impl ClioWorld<'_> {
     }
 
     pub(super) fn plan_board(&mut self, board: usize, now_ps: u64) {
-        if let Node::Board(node) = &mut self.nodes[board]
+        if let MemoryNode::Board(node) = &mut self.nodes[board]
             && let Some(at) = node.machine.next_timeout()
             && let Some(at_ps) = node.due.plan(CLOCK.ticks(at), now_ps)
         {

@@ -4,7 +4,7 @@ use super::{AHEAD, ClioWorld, Event, PORTS, Parcel, word};
 use crate::clio::rack::{self, CLOCK, HEADERS};
 use crate::clio::spec::ClioScheme;
 use crate::frames::Frame;
-use crate::kernel::Way;
+use crate::kernel::Direction;
 use crate::message::host_of;
 use p4rack_fabric::{HostMachine as _, Machine as _};
 use p4rack_wire::ethernet::Ethernet;
@@ -46,7 +46,7 @@ impl ClioWorld<'_> {
             }
             let at_ps = now_ps + CLOCK.on_wire(frame.len(), rate_bps) + link_ps;
             let agenda = &mut self.agenda;
-            self.wires.carry(Way::Up(host as u16), frame, at_ps, &mut self.frames, |at_ps, frame| {
+            self.wires.carry(Direction::Up(host as u16), frame, at_ps, &mut self.frames, |at_ps, frame| {
                 agenda.add(at_ps, Event::AtSwitch(host as u16, frame));
             });
         }
@@ -83,7 +83,7 @@ impl ClioWorld<'_> {
             let host = port - 1;
             let at_ps = now_ps + way_ps + CLOCK.on_wire(frame.len(), self.experiment.rate_of(host.into()));
             let agenda = &mut self.agenda;
-            self.wires.carry(Way::Down(host), frame, at_ps, &mut self.frames, |at_ps, frame| {
+            self.wires.carry(Direction::Down(host), frame, at_ps, &mut self.frames, |at_ps, frame| {
                 agenda.add(at_ps, Event::Arrived(host, frame));
             });
         }

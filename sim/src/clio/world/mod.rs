@@ -85,7 +85,7 @@ pub(in crate::clio) enum Event {
 #[derive(Debug)]
 // One per host, used for every packet.
 #[allow(clippy::large_enum_variant)]
-pub(in crate::clio) enum Node {
+pub(in crate::clio) enum MemoryNode {
     Board(BoardNode),
     Modelled(ModelNode),
 }
@@ -125,7 +125,7 @@ pub(in crate::clio) struct ClioWorld<'a> {
     computes: Vec<ComputeNode>,
     pub stacks: Vec<Stack>,
     pub threads: Vec<Thread>,
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<MemoryNode>,
     /// Frames of boards between their machines and their links.
     crossing: Vec<u32>,
     pub work: Work,
@@ -153,7 +153,7 @@ impl<'a> ClioWorld<'a> {
                     let ready = setup::board(experiment, nth.into())?;
                     start = start.max(ready.at);
                     checked &= ready.node.machine.memory().is_kept();
-                    nodes.push(Node::Board(ready.node));
+                    nodes.push(MemoryNode::Board(ready.node));
                     at.push(ready.processes);
                 }
                 scheme => {
@@ -164,7 +164,7 @@ impl<'a> ClioWorld<'a> {
                         touched: spec.touched,
                         is_shared: spec.load == Load::Kv,
                     };
-                    nodes.push(Node::Modelled(ModelNode::new(scheme, experiment.rdma, shape)));
+                    nodes.push(MemoryNode::Modelled(ModelNode::new(scheme, experiment.rdma, shape)));
                 }
             }
         }
@@ -257,7 +257,7 @@ impl<'a> ClioWorld<'a> {
         self.before = self.sums();
         self.tally.nic_ps = 0;
         for node in &mut self.nodes {
-            if let Node::Board(node) = node {
+            if let MemoryNode::Board(node) = node {
                 node.translations = Translations::default();
             }
         }
@@ -267,7 +267,7 @@ impl<'a> ClioWorld<'a> {
     pub fn sums(&self) -> StageSums {
         let mut sums = StageSums::default();
         for node in &self.nodes {
-            if let Node::Board(BoardNode { sums: one, .. }) = node {
+            if let MemoryNode::Board(BoardNode { sums: one, .. }) = node {
                 sums = sums.plus(one);
             }
         }
@@ -330,13 +330,13 @@ impl<'a> ClioWorld<'a> {
             }
             Event::Entered(board, parcel) => self.entered(board.into(), parcel, now_ps),
             Event::Finished(board, finished) => {
-                if let Node::Board(node) = &mut self.nodes[usize::from(board)] {
+                if let MemoryNode::Board(node) = &mut self.nodes[usize::from(board)] {
                     node.finish(*finished, CLOCK.nanos(now_ps));
                 }
                 self.pump_board(board.into(), now_ps);
             }
             Event::Board(board) => {
-                if let Node::Board(node) = &mut self.nodes[usize::from(board)]
+                if let MemoryNode::Board(node) = &mut self.nodes[usize::from(board)]
                     && node.due.is_now(now_ps)
                 {
                     node.timeout(CLOCK.nanos(now_ps));

@@ -1,7 +1,7 @@
 //! Threads, their libraries, and adapters.
 
 use super::{AHEAD, BOARD_PORT, ClioWorld, Event, PORTS, Parcel};
-use crate::clio::compute::{self, Asked, Ending, Library};
+use crate::clio::compute::{self, Ending, Issued, Library};
 use crate::clio::modelled::Posted;
 use crate::clio::rack::{self, CLOCK, End, HEADERS};
 use crate::clio::spec::{ClioScheme, Load};
@@ -52,7 +52,7 @@ impl ClioWorld<'_> {
             return;
         }
         let asked = self.work.ask(thread, stack, number, begun_ps, CLOCK.nanos(now_ps));
-        if asked == Asked::Full {
+        if asked == Issued::Full {
             return;
         }
         self.pump(nth, now_ps);

@@ -1,6 +1,6 @@
 //! A thread's handling of completed requests.
 
-use super::{Asked, Plan, Step, Tally, Thread, Way};
+use super::{PendingRequest, Plan, RecordPath, Step, Tally, Thread};
 use crate::cowbird::nic::{HostMemory, ps};
 use crate::cowbird::records;
 use p4rack_cowbird::Kind;
@@ -12,11 +12,11 @@ impl Thread {
     pub(super) fn fetch(&mut self, now_ps: u64, adapter: &mut Adapter<HostMemory>, plan: &Plan) -> Step {
         let (cpu, measured) = (&plan.cpu, Thread::is_measured(now_ps, plan));
         let mut ended = Ended { plan, now_ps, measured, records: 0, count: 0 };
-        let Thread { way, reads, writes, versions, record, tally, .. } = self;
+        let Thread { path, reads, writes, versions, record, tally, .. } = self;
         let (mut each_ns, mut more_ns, mut rung) = (cpu.fetch_ns, 0, false);
-        match way {
-            Way::Local => {}
-            Way::Cowbird { client, poll } => {
+        match path {
+            RecordPath::Local => {}
+            RecordPath::Cowbird { client, poll } => {
                 let fetched = client.poll(*poll, plan.batch as usize, |response| match response.id.kind() {
                     Kind::Read => {
                         let brought = response.data.is_some_and(|data| {
@@ -36,14 +36,14 @@ impl Thread {
                     tally.failed += 1;
                 }
             }
-            Way::Handed { brought, .. } => {
+            RecordPath::Handed { brought, .. } => {
                 while ended.count < plan.batch
                     && let Some(record) = brought.pop_front()
                 {
                     ended.one(reads.pop_front(), record.as_deref(), versions, tally);
                 }
             }
-            Way::Verbs { qpn, done, two_sided, unrung } => {
+            RecordPath::Verbs { qpn, done, two_sided, unrung } => {
                 each_ns = cpu.completion_ns;
                 // Requests posted before a probe without room may still need a doorbell.
                 if std::mem::take(unrung) > 0 {
@@ -102,7 +102,7 @@ impl Ended<'_> {
     /// Handles the end of a request, with a record if it was a read.
     fn one(
         &mut self,
-        asked: Option<Asked>,
+        asked: Option<PendingRequest>,
         record: Option<&[u8]>,
         versions: &BTreeMap<u64, u32>,
         tally: &mut Tally,

@@ -42,7 +42,7 @@ pub(super) struct Plan {
 
 /// A thread's path to remote records.
 #[derive(Debug)]
-pub(super) enum Way {
+pub(super) enum RecordPath {
     /// None: all records are local.
     Local,
     /// By verbs on its queue pair.
@@ -62,7 +62,7 @@ pub(super) enum Way {
 
 /// A request in flight.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct PendingRequest {
     key: u64,
     at_ps: u64,
     /// The record's version when a read was issued; the version that a write makes.
@@ -95,12 +95,12 @@ pub(super) struct Step {
 
 #[derive(Debug)]
 pub(super) struct Thread {
-    way: Way,
+    path: RecordPath,
     random: Random,
     first_key: u64,
     /// Requests in flight, in issue order: those of a queue pair, or Cowbird's reads and its writes.
-    reads: VecDeque<Asked>,
-    writes: VecDeque<Asked>,
+    reads: VecDeque<PendingRequest>,
+    writes: VecDeque<PendingRequest>,
     /// Versions of the records that it wrote.
     versions: BTreeMap<u64, u32>,
     /// Remaining probes of the batch.
@@ -112,7 +112,7 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    pub fn new(way: Way, first_key: u64, seed: u64, plan: &Plan) -> Thread {
+    pub fn new(path: RecordPath, first_key: u64, seed: u64, plan: &Plan) -> Thread {
         let tally = Tally {
             probes: 0,
             remote: 0,
@@ -124,7 +124,7 @@ impl Thread {
             waiting_ps: 0,
         };
         Thread {
-            way,
+            path,
             random: Random::stream(seed, first_key + 1),
             first_key,
             reads: VecDeque::new(),
@@ -144,22 +144,22 @@ impl Thread {
 
     /// Takes a completion of its queue pair.
     pub fn complete(&mut self, completion: Completion) {
-        if let Way::Verbs { done, .. } = &mut self.way {
+        if let RecordPath::Verbs { done, .. } = &mut self.path {
             done.push_back(completion);
         }
     }
 
     /// The next request for its I/O thread, and whether it is a write.
     pub fn take_asked(&mut self) -> Option<(Vec<u8>, bool)> {
-        match &mut self.way {
-            Way::Handed { asked, .. } => asked.pop_front(),
+        match &mut self.path {
+            RecordPath::Handed { asked, .. } => asked.pop_front(),
             _ => None,
         }
     }
 
     /// Takes an answer from its I/O thread: a record, or none for a write.
     pub fn hand(&mut self, record: Option<Vec<u8>>) {
-        if let Way::Handed { brought, .. } = &mut self.way {
+        if let RecordPath::Handed { brought, .. } = &mut self.path {
             brought.push_back(record);
         }
     }
@@ -178,9 +178,9 @@ impl Thread {
                 return Some(Step { took_ps, rung: false });
             }
             let step = self.probe(now_ps, adapter, plan);
-            self.left = match (&self.way, step.1) {
+            self.left = match (&self.path, step.1) {
                 // There is nothing to poll.
-                (Way::Local, _) => self.left,
+                (RecordPath::Local, _) => self.left,
                 (_, true) => self.left - 1,
                 (_, false) => 0,
             };
@@ -202,7 +202,7 @@ impl Thread {
     fn probe(&mut self, now_ps: u64, adapter: &mut Adapter<HostMemory>, plan: &Plan) -> (Step, bool) {
         let (cpu, measured) = (&plan.cpu, Thread::is_measured(now_ps, plan));
         let key = self.first_key + self.random.below(plan.keys);
-        let is_local = matches!(self.way, Way::Local) || self.random.chance(plan.local);
+        let is_local = matches!(self.path, RecordPath::Local) || self.random.chance(plan.local);
         let is_write = self.random.chance(plan.writes);
         let mut work_ps = ps(cpu.compute_ns + cpu.access_ns);
         let (mut communication_ps, mut rung) = (0, false);
@@ -240,10 +240,10 @@ impl Thread {
         if is_write {
             records::fill(&mut self.record, first, version);
         }
-        let asked = Asked { key, at_ps: now_ps, version, is_write };
-        let cost = match &mut self.way {
-            Way::Local => return None,
-            Way::Cowbird { client, poll } => {
+        let asked = PendingRequest { key, at_ps: now_ps, version, is_write };
+        let cost = match &mut self.path {
+            RecordPath::Local => return None,
+            RecordPath::Cowbird { client, poll } => {
                 let place = first * 8;
                 let region = (key % u64::from(plan.regions)) as u16;
                 let id = match is_write {
@@ -258,13 +258,13 @@ impl Thread {
                 queue.push_back(asked);
                 (cpu.issue_ns + copy_ns, false)
             }
-            Way::Handed { asked: queue, .. } => {
+            RecordPath::Handed { asked: queue, .. } => {
                 let record = Some(&self.record[..]).filter(|_| is_write);
                 queue.push_back((asks(POOL_START + first * 8, record), is_write));
                 self.reads.push_back(asked);
                 (cpu.issue_ns + copy_ns, false)
             }
-            Way::Verbs { qpn, two_sided, unrung, .. } => {
+            RecordPath::Verbs { qpn, two_sided, unrung, .. } => {
                 let (key, address) = (POOL_KEY, POOL_START + first * 8);
                 let request = match (*two_sided, is_write) {
                     (false, false) => Request::Read { key, address, bytes },

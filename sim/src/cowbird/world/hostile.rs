@@ -7,7 +7,7 @@ use crate::cowbird::rack::{self, COMPUTE, COMPUTE_QPN, POOL, POOL_QPN, SINK, SPO
 use crate::cowbird::records::{POOL_KEY, POOL_START, SCRATCH_BYTES};
 use crate::cowbird::thread::Thread;
 use crate::hostile::OthersOutcome;
-use crate::kernel::Way;
+use crate::kernel::Direction;
 use crate::latency::Latency;
 use crate::message::mac_of;
 use p4rack_codegen::scheme::cowbird::Cowbird;
@@ -269,7 +269,7 @@ impl CowbirdWorld<'_> {
         if machine.poll_link(CLOCK.nanos(now_ps), &mut frame).is_some() {
             let tail_ps = self.nics[SINK].transmit(now_ps, frame.len());
             let at_ps = tail_ps + ps(self.experiment.spec.nic.link_ns);
-            self.carry(Way::Up(SINK as u16), frame, at_ps);
+            self.carry(Direction::Up(SINK as u16), frame, at_ps);
         } else {
             self.frames.release(frame);
         }

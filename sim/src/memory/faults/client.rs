@@ -57,7 +57,7 @@ pub(super) enum Why {
 }
 
 #[derive(Debug)]
-struct Asked {
+struct PendingRequest {
     node: u16,
     address: u64,
     at: u64,
@@ -77,7 +77,7 @@ pub(super) struct Client {
     pub open_max: usize,
     /// Whether all its operations have the maximum length.
     is_long: bool,
-    open: BTreeMap<u64, Asked>,
+    open: BTreeMap<u64, PendingRequest>,
     own: u16,
     /// Number of values that it wrote; each value is unique.
     values: u64,
@@ -172,7 +172,7 @@ impl Client {
 
     /// Notes an operation that the machine has accepted.
     pub fn asked(&mut self, token: u64, (node, address, request): (u16, u64, Request), why: Why, at: u64) {
-        self.open.insert(token, Asked { node, address, at, request, why });
+        self.open.insert(token, PendingRequest { node, address, at, request, why });
     }
 
     /// Takes an outcome. Errors: the outcome is impossible.
@@ -185,7 +185,7 @@ impl Client {
         ends: &mut Ends,
     ) -> Result<(), String> {
         let Some(asked) = self.open.remove(&token) else { return Err(format!("{token} ended twice")) };
-        let Asked { node, address, at, request, why } = asked;
+        let PendingRequest { node, address, at, request, why } = asked;
         let answered = |act| Entry { asked: at, outcome: history::Outcome::Known(now), act };
         match (&request, &outcome) {
             (Request::Write(bytes), Outcome::Sent) => {
@@ -238,7 +238,7 @@ impl Client {
 
     /// Its machine has restarted: operations in flight end with unknown outcome.
     pub fn forget(&mut self, history: &mut History, ends: &mut Ends) {
-        for (_, Asked { node, address, at, request, .. }) in std::mem::take(&mut self.open) {
+        for (_, PendingRequest { node, address, at, request, .. }) in std::mem::take(&mut self.open) {
             self.unknown(node, address, at, &request, history, ends);
         }
     }

@@ -94,7 +94,7 @@ impl FaultsRack {
             .map_err(|error| error.to_string())
     }
 
-    pub(super) fn compute(&self, incarnation: u64) -> compute::Node {
+    pub(super) fn compute(&self, incarnation: u64) -> compute::ComputeNode {
         let config = compute::Config {
             chunk_bytes: CHUNK_BYTES,
             window: 2,
@@ -102,11 +102,11 @@ impl FaultsRack {
             confirm: Some(self.timeout),
             ..compute::Config::default()
         };
-        compute::Node::new(config, incarnation)
+        compute::ComputeNode::new(config, incarnation)
     }
 
     /// A memory node with these bytes, whose first session has this number.
-    pub(super) fn memory(&self, bytes: Vec<u8>, first_session: u16) -> Result<memory::Node, String> {
+    pub(super) fn memory(&self, bytes: Vec<u8>, first_session: u16) -> Result<memory::MemoryNode, String> {
         let config = memory::Config {
             chunk_bytes: CHUNK_BYTES as u16,
             window: 2,
@@ -114,6 +114,6 @@ impl FaultsRack {
             ..memory::Config::default()
         };
         let rights = memory::Rights { read: true, write: true };
-        memory::Node::new(config, vec![memory::Region { start: 0, bytes, key: KEY, rights }])
+        memory::MemoryNode::new(config, vec![memory::Region { start: 0, bytes, key: KEY, rights }])
     }
 }

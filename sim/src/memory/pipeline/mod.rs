@@ -18,7 +18,7 @@ use super::latency::Modules;
 use super::message::{Message, Operation, Shown};
 use super::messages::Messages;
 use crate::frames::{Frame, Frames};
-use crate::kernel::{Agenda, Clock, Hub, Way, Wires};
+use crate::kernel::{Agenda, Clock, Direction, Hub, Wires};
 use crate::message::mac_of;
 use crate::random::Random;
 use crate::switch::{Model, P4, SwitchError};
@@ -298,7 +298,7 @@ impl<'a> Pipeline<'a> {
     /// A frame whose last bit is on its host's link goes to the switch.
     fn rises(&mut self, nth: u16, frame: Frame, tail_ps: u64) {
         let (at_ps, agenda) = (tail_ps + self.params.modules.link_ps, &mut self.agenda);
-        self.wires.carry(Way::Up(nth), frame, at_ps, &mut self.frames, |at_ps, frame| {
+        self.wires.carry(Direction::Up(nth), frame, at_ps, &mut self.frames, |at_ps, frame| {
             agenda.add(at_ps, Event::AtSwitch(nth, frame));
         });
     }
@@ -310,7 +310,7 @@ impl<'a> Pipeline<'a> {
             let wire_ps = CLOCK.on_wire(frame.len(), self.params.rate_bps);
             let at_ps = now_ps + modules.forward_ps + wire_ps + modules.link_ps;
             let (to, agenda) = (port - 1, &mut self.agenda);
-            self.wires.carry(Way::Down(to), frame, at_ps, &mut self.frames, |at_ps, frame| {
+            self.wires.carry(Direction::Down(to), frame, at_ps, &mut self.frames, |at_ps, frame| {
                 agenda.add(at_ps, Event::Arrived(to, frame));
             });
         }

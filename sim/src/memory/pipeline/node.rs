@@ -42,7 +42,7 @@ impl PipelineHost {
         let rights = memory::Rights { read: true, write: true };
         let region = memory::Region { start: 0, bytes: vec![0; bytes], key: KEY, rights };
         let (mut compute, mut memory) =
-            (compute::Node::new(compute, 1), memory::Node::new(memory, vec![region])?);
+            (compute::ComputeNode::new(compute, 1), memory::MemoryNode::new(memory, vec![region])?);
         for with in 0..params.nodes {
             compute.begin_session(with, 1);
             memory.begin_session(with, 1);

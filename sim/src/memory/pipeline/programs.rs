@@ -10,7 +10,7 @@ use crate::experiment::LinkSpec;
 use crate::memory::host::EdmHost;
 use crate::memory::latency::Modules;
 use crate::memory::programs::{Delays, MemoryRack};
-use crate::requests::{Ask, Ended, PoolLink, Requests, Sharing, What};
+use crate::requests::{Ask, Ended, PoolLink, Requests, Sharing, Transfer};
 use crate::switch::P4;
 use p4rack_codegen::Arch;
 use p4rack_codegen::scheme::edm::{Edm, Mode};
@@ -109,8 +109,8 @@ impl Requests for EdmPrograms {
 
     fn ask(&mut self, ask: Ask<'_>, now_ps: u64) -> Result<(), String> {
         let (request, written) = match ask.what {
-            What::Read(bytes) => (Request::Read(bytes), None),
-            What::Write(bytes) => (Request::Write(bytes.to_vec()), Some(bytes.to_vec())),
+            Transfer::Read(bytes) => (Request::Read(bytes), None),
+            Transfer::Write(bytes) => (Request::Write(bytes.to_vec()), Some(bytes.to_vec())),
         };
         let address = self.sharing.place(ask.node, ask.address);
         // A machine's clock counts nanoseconds.

@@ -84,7 +84,7 @@ impl Library {
         self.client.submit(0, 0, slot.into(), operation, now).is_ok()
     }
 
-    /// What was asked for and has ended: its slot, and how.
+    /// A request that has ended: its slot, and its result.
     pub fn poll_end(&mut self) -> Option<(u16, End<'_>)> {
         let (tag, outcome) = self.client.poll_completion()?;
         let end = match outcome {

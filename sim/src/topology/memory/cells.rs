@@ -23,9 +23,9 @@ struct Cell {
     is_busy: bool,
 }
 
-/// What bytes of a cell are.
+/// Origin of a cell's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum CellContent {
     /// Those of the last write.
     Latest,
     /// Each is that of a write that may be there.
@@ -105,7 +105,7 @@ impl Cells {
         contents(self.seed, cell, latest, out);
     }
 
-    /// A write has ended, and is there for sure or may still happen. The cell's operation is over.
+    /// Handles the end of a write, which is in the memory or may still take effect. Ends the cell's operation.
     pub fn wrote(&mut self, cell: usize, is_there: bool) {
         let cell = &mut self.cells[cell];
         cell.is_unsure |= !is_there;
@@ -121,16 +121,16 @@ impl Cells {
     }
 
     /// Compares bytes that were read with those that may be there.
-    pub fn check(&mut self, cell: usize, bytes: &[u8]) -> Found {
+    pub fn check(&mut self, cell: usize, bytes: &[u8]) -> CellContent {
         let Cells { seed, cells, expected, wrong } = self;
         let Cell { bytes: length, latest, since, .. } = cells[cell];
         expected.resize(length as usize, 0);
         contents(*seed, cell, latest, expected);
         if expected == bytes {
-            return Found::Latest;
+            return CellContent::Latest;
         }
         if expected.len() != bytes.len() {
-            return Found::Wrong(length.max(bytes.len() as u32).into());
+            return CellContent::Wrong(length.max(bytes.len() as u32).into());
         }
         wrong.clear();
         wrong.extend(expected.iter().zip(bytes).map(|(expected, byte)| expected != byte));
@@ -141,8 +141,8 @@ impl Cells {
             }
         }
         match wrong.iter().filter(|wrong| **wrong).count() {
-            0 => Found::Earlier,
-            count => Found::Wrong(count as u64),
+            0 => CellContent::Earlier,
+            count => CellContent::Wrong(count as u64),
         }
     }
 }
@@ -172,26 +172,29 @@ mod tests {
         let mut part = vec![0; 1_000];
         cells.begin(&mut part);
         let first = part[128..228].to_vec();
-        assert_eq!(cells.check(1, &first), Found::Latest);
+        assert_eq!(cells.check(1, &first), CellContent::Latest);
         // Some are the same by chance.
-        assert!(matches!(cells.check(2, &first), Found::Wrong(90..=100)));
-        assert_eq!(cells.check(1, &first[1..]), Found::Wrong(100));
+        assert!(matches!(cells.check(2, &first), CellContent::Wrong(90..=100)));
+        assert_eq!(cells.check(1, &first[1..]), CellContent::Wrong(100));
         cells.write(1);
         let mut second = Vec::new();
         cells.latest(1, &mut second);
         let mixed = [&second[..60], &first[60..]].concat();
-        assert_eq!((cells.check(1, &first), cells.check(1, &mixed)), (Found::Earlier, Found::Earlier));
+        assert_eq!(
+            (cells.check(1, &first), cells.check(1, &mixed)),
+            (CellContent::Earlier, CellContent::Earlier)
+        );
         let mut damaged = mixed;
         damaged[7] = !damaged[7];
-        assert_eq!(cells.check(1, &damaged), Found::Wrong(1));
+        assert_eq!(cells.check(1, &damaged), CellContent::Wrong(1));
         cells.wrote(1, true);
-        assert!(matches!(cells.check(1, &first), Found::Wrong(_)), "it was written since");
-        assert_eq!(cells.check(1, &second), Found::Latest);
+        assert!(matches!(cells.check(1, &first), CellContent::Wrong(_)), "it was written since");
+        assert_eq!(cells.check(1, &second), CellContent::Latest);
         // A write without an answer, then one with: either may be there.
         cells.write(1);
         cells.wrote(1, false);
         cells.write(1);
         cells.wrote(1, true);
-        assert_eq!(cells.check(1, &second), Found::Earlier);
+        assert_eq!(cells.check(1, &second), CellContent::Earlier);
     }
 }

@@ -61,7 +61,7 @@ impl Client {
         }
     }
 
-    /// What it has asked its host's machines for has ended. Returns the operation if that is over.
+    /// Handles the end of a request to its host's machines. Returns the operation if that has ended.
     pub fn take_end(&mut self, slot: u16, outcome: &Outcome, now: Nanos) -> Option<Ended> {
         let end = match outcome {
             Outcome::Answer(bytes) => End::Read(bytes),
@@ -72,7 +72,7 @@ impl Client {
         self.operations.ended(slot, end, now)
     }
 
-    /// Does what is due, and passes operations that have ended to `ended`. `machines` are those of its host, `out` is its place among
+    /// Handles timeouts, and passes operations that have ended to `ended`. `machines` are those of its host, `out` is its place among
     /// the host's flows.
     pub fn advance(
         &mut self,

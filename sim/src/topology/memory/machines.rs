@@ -26,7 +26,7 @@ impl Machines {
         self.board.as_mut().map(|board| board.take(flow, packet, now)).is_some()
     }
 
-    /// Does what is due.
+    /// Handles timeouts.
     pub fn wake(&mut self, now: Nanos) {
         if let Some(board) = &mut self.board {
             board.wake(now);
@@ -45,7 +45,7 @@ impl Machines {
         self.node.as_mut().is_some_and(|own| own.ask(node, address, request, asker, now))
     }
 
-    /// What a flow has asked for and has ended: the flow, among those of its host, its slot, and how.
+    /// A request that has ended: the flow among its host's, its slot, and its result.
     pub fn poll_end(&mut self) -> Option<(u32, u16, Outcome)> {
         self.node.as_mut()?.poll_end()
     }

@@ -54,7 +54,7 @@ impl EdmNode {
         asked.map(|number| self.asked.insert(number, (out, slot))).is_ok()
     }
 
-    /// What was asked for and has ended: its flow, its slot, and how.
+    /// A request that has ended: its flow, its slot, and its result.
     pub fn poll_end(&mut self) -> Option<(u32, u16, Outcome)> {
         loop {
             let (number, outcome) = self.machines.compute.poll_completion()?;

@@ -10,7 +10,7 @@
 //! A write whose end means only that it has left ends once a read has found it, as for the library's programs
 //! (`p4rack_hosts::remote::Certain`).
 
-use super::cells::{Cells, Found};
+use super::cells::{CellContent, Cells};
 use crate::random::{Distribution, Random};
 use p4rack_wire::Nanos;
 
@@ -48,7 +48,7 @@ enum Step {
 #[derive(Clone, Debug)]
 struct Slot {
     step: Step,
-    /// When it goes on without an end of what was asked for.
+    /// When it continues although its request has not ended.
     due: Nanos,
     begun: Nanos,
     cell: usize,
@@ -56,7 +56,7 @@ struct Slot {
     again: u32,
 }
 
-/// What a machine is asked for.
+/// A request to a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ask {
     pub slot: u16,
@@ -66,7 +66,7 @@ pub(super) struct Ask {
     pub is_write: bool,
 }
 
-/// How a machine has ended what it was asked for.
+/// How a request to a machine ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End<'a> {
     Read(&'a [u8]),
@@ -83,7 +83,7 @@ pub(super) enum End<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::topology) enum How {
     Done,
-    /// It gave this many bytes that were not written there.
+    /// It returned this many bytes that were never written there.
     Wrong(u64),
     Refused,
     Unknown,
@@ -149,7 +149,7 @@ impl Operations {
         self.cells.begin(part);
     }
 
-    /// When it goes on without an end of what was asked for. `Nanos::MAX`: never.
+    /// When it continues although its request has not ended. `Nanos::MAX`: never.
     pub fn due(&self) -> Nanos {
         self.slots.iter().map(|slot| slot.due).min().unwrap_or(Nanos::MAX)
     }
@@ -190,7 +190,7 @@ impl Operations {
         }
     }
 
-    /// What was asked for has ended. Returns the operation if that is over, too.
+    /// Handles the end of a request. Returns the operation if that has ended.
     pub fn ended(&mut self, nth: u16, end: End<'_>, now: Nanos) -> Option<Ended> {
         let slot = self.slots.get_mut(usize::from(nth)).filter(|slot| slot.due == Nanos::MAX)?;
         let found = match end {
@@ -202,16 +202,18 @@ impl Operations {
         };
         let how = match (slot.step, end, found) {
             (Step::Idle | Step::Rests(_), ..) => return None,
-            (_, _, Some(Found::Wrong(bytes))) => How::Wrong(bytes),
+            (_, _, Some(CellContent::Wrong(bytes))) => How::Wrong(bytes),
             (Step::Writes, End::Sent, _) => {
                 (slot.step, slot.due) = (Step::Rests(now), now);
                 return None;
             }
-            (Step::Looks(left), _, Some(Found::Earlier)) if now.saturating_sub(slot.begun) < PATIENCE => {
+            (Step::Looks(left), _, Some(CellContent::Earlier))
+                if now.saturating_sub(slot.begun) < PATIENCE =>
+            {
                 (slot.step, slot.due) = (Step::Rests(left), now + PAUSE);
                 return None;
             }
-            (Step::Reads, _, Some(_)) | (Step::Looks(_), _, Some(Found::Latest)) => How::Done,
+            (Step::Reads, _, Some(_)) | (Step::Looks(_), _, Some(CellContent::Latest)) => How::Done,
             (Step::Writes, End::Done, _) => How::Done,
             (_, End::Refused, _) => How::Refused,
             _ => How::Unknown,
@@ -256,7 +258,7 @@ mod tests {
         Operations::new(4_096, &Distribution::constant(16), pace, REWRITE, Random::new(1))
     }
 
-    /// What is asked for next, and when.
+    /// The next request, and its time.
     fn next(operations: &mut Operations) -> (Ask, Nanos, Vec<u8>) {
         let (now, mut data) = (operations.due(), Vec::new());
         (operations.next(now, &mut data).expect("something is due"), now, data)

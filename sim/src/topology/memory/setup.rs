@@ -35,7 +35,7 @@ pub(in crate::topology) struct Wanted {
     pub flow: u16,
     pub traffic: String,
     pub way: String,
-    /// Hosts: the one that asks, the one with the memory.
+    /// Hosts: the client, and the owner of the memory.
     pub from: usize,
     pub to: usize,
     /// Bytes of its part, and of operations.
@@ -169,13 +169,13 @@ impl Draft<'_> {
     fn finish(self, topology: &Topology, host: usize) -> Result<EdmNode, String> {
         let Draft { rack, edm, bytes } = self;
         let own = position(topology, host)?;
-        let compute = compute::Node::new(edm.compute_node(rack, edm.patience(rack)), 1);
+        let compute = compute::ComputeNode::new(edm.compute_node(rack, edm.patience(rack)), 1);
         let memory = match bytes.is_empty() {
             true => None,
             false => {
                 let rights = memory::Rights { read: true, write: true };
                 let region = memory::Region { start: 0, bytes, key: KEY, rights };
-                Some(memory::Node::new(edm.memory_node(rack), vec![region])?)
+                Some(memory::MemoryNode::new(edm.memory_node(rack), vec![region])?)
             }
         };
         let nodes = rack.hosts.iter().map(|host| host.mac).collect();

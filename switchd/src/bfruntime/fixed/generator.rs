@@ -1,6 +1,6 @@
 //! Packet generators: settings of ports, applications, and the buffer from which they send. Each pipe has its own.
 
-use super::{Fixed, Found, Table, id, in_table, invalid, not_offered};
+use super::{Fixed, NamedPage, Table, id, in_table, invalid, not_offered};
 use p4rack_bfrt::{Entry, Value};
 use p4rack_entities::{Change, Checked, refuse};
 use p4rack_p4rt::bfrt_proto::update::Type;
@@ -375,7 +375,7 @@ impl Fixed {
                     masks.iter().enumerate().filter(|(at, _)| is_wanted(*at as u32)).map(one).collect()
                 }
             };
-            Ok::<Found, _>((found, None))
+            Ok::<NamedPage, _>((found, None))
         }))
     }
 }

@@ -8,7 +8,7 @@
 
 mod settings;
 
-use super::{Fixed, Found, Table, id, in_table, invalid, not_offered};
+use super::{Fixed, NamedPage, Table, id, in_table, invalid, not_offered};
 use p4rack_bfrt::{Entry, Value};
 use p4rack_entities::{Change, Checked, refuse};
 use p4rack_p4rt::bfrt_proto::update::Type;
@@ -68,7 +68,7 @@ impl Shape {
     }
 }
 
-/// The only table that has a default entry beside rows: the limits of queues at first.
+/// The only table that has a default entry beside rows: the initial limits of queues.
 pub fn has_default(table: &str) -> bool {
     kind_of(table) == "queue.buffer"
 }
@@ -238,7 +238,7 @@ impl Fixed {
             let one = |(port, queue)| queue_entry(&table, &name, port, queue, switch, shape);
             let found: Vec<Entry> = page.map(one).collect::<Checked<_>>()?;
             let next = (found.len() == PAGE).then_some(from.saturating_add(PAGE as u64));
-            Ok::<Found, _>((found, next))
+            Ok::<NamedPage, _>((found, next))
         }))
     }
 }

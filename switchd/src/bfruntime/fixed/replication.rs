@@ -1,7 +1,7 @@
 //! Replication: multicast nodes, ECMP groups, groups of both, link aggregation groups, pruned ports, and
 //! replication's settings of ports. The switch keeps all of it.
 
-use super::{Found, Table, id, in_table, invalid, not_offered, page};
+use super::{NamedPage, Table, id, in_table, invalid, not_offered, page};
 use p4rack_bfrt::{Entry, Value};
 use p4rack_entities::{Change, Checked, refuse};
 use p4rack_p4rt::bfrt_proto::{PreDeviceConfig, update::Type};
@@ -294,7 +294,7 @@ fn port(kind: Type, entry: Entry, id: u32) -> Checked<Change> {
             port = ReplicationPort::default();
         }
         if let Some(backup) = backup {
-            // A port is its own backup at first.
+            // Initially a port is its own backup.
             port.backup = Some(backup).filter(|backup| *backup != number);
         }
         port.forwards = forwards.unwrap_or(port.forwards);
@@ -355,7 +355,7 @@ fn numbers(first: u64, only: Option<u64>, end: u64) -> impl Iterator<Item = (u64
     (first..end).map(|id| (id, ()))
 }
 
-fn found(table: &str, switch: &Switch, first: u64, only: Option<u64>) -> Found {
+fn found(table: &str, switch: &Switch, first: u64, only: Option<u64>) -> NamedPage {
     let is_wanted = |id: u64| only.is_none_or(|only| only == id);
     let from = u32::try_from(first).unwrap_or(u32::MAX);
     let keyed = |id: u64| Entry::of(table).exact(key_of(table), id.into());

@@ -101,7 +101,6 @@ impl Programs {
                     return Err(status(Code::FailedPrecondition, message));
                 }
                 let program = preserve::replace(handle, &running, candidate).await?;
-                let program = program.map_err(|error| status(error.code, error.message))?;
                 self.saved = None;
                 self.runs(handle, program).await?;
             }

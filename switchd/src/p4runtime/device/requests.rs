@@ -13,7 +13,7 @@ use super::{Access, Code, Device, LARGE_BYTES, Program, Programs, beside, no_pro
 use crate::core::{Gone, Isolation};
 use crate::p4runtime::limits::{Charge, Connection, SMALL_UPDATES, UPDATE_BYTES};
 use crate::p4runtime::writing::{self, Admitted};
-use p4rack_entities::{Found, Outcomes, Reading, UPDATES_A_TURN, plain};
+use p4rack_entities::{Outcomes, ReadResults, Reading, UPDATES_A_TURN, plain};
 use p4rack_p4rt::errors::{pack, pack_read};
 use p4rack_p4rt::google::rpc;
 use p4rack_p4rt::p4::v1::write_request::Atomicity;
@@ -208,7 +208,7 @@ impl Device {
         &self,
         program: &Arc<Program>,
         reading: Reading,
-    ) -> Result<(Reading, Vec<Found>), Status> {
+    ) -> Result<(Reading, Vec<ReadResults>), Status> {
         // Holding this lock, no program is installed while the data plane reads.
         let programs = self.programs.read().await;
         if !programs.running.as_ref().is_some_and(|running| Arc::ptr_eq(running, program)) {
@@ -221,7 +221,7 @@ impl Device {
 
 /// Encodes results as messages of [`BYTES_A_MESSAGE`] or more. `fields` is the beginning of the first message; returns
 /// the beginning of the next one as well.
-fn encoded(found: Vec<Found>, access: Option<&Access>, mut fields: Vec<u8>) -> (Vec<Bytes>, Vec<u8>) {
+fn encoded(found: Vec<ReadResults>, access: Option<&Access>, mut fields: Vec<u8>) -> (Vec<Bytes>, Vec<u8>) {
     let mut messages = Vec::new();
     for found in found {
         fields.extend(match access {

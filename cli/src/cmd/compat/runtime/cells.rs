@@ -233,7 +233,7 @@ impl Call<'_> {
         self.write(Type::Modify, cell).await.map_err(refused(Of::Meter))
     }
 
-    /// Of all entries that are there; later ones have rates of their own.
+    /// Sets the rates of all present entries; later ones have their own.
     async fn set_direct_meters(&mut self, table: &str, rates: Rates) -> Done {
         let table = self.table(table)?;
         let entries = self.all_entries(&table).await?;

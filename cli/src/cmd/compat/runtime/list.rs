@@ -298,7 +298,7 @@ pub const COMMANDS: &[Command] = &[
     ),
 ];
 
-/// Commands of BMv2 that are not there, with the reason.
+/// Unsupported commands of BMv2, with the reason.
 const MISSING: &[(&str, &str)] = &[
     ("mc_set_lag_membership", "there are no LAGs; give nodes their ports"),
     ("mirroring_add_mc", "a clone session has ports, no multicast group; take mirroring_add"),

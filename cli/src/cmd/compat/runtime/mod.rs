@@ -45,7 +45,7 @@ use std::time::Instant;
 /// Role in which the commands write, so that they don't replace a controller.
 const ROLE: &str = "simple_switch_CLI";
 
-/// What the switch's process knows of it.
+/// Properties of the switch that only its process knows.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// Ports and their interfaces.
@@ -107,7 +107,7 @@ impl Runtime {
         Ok(Runtime { facts, handle, client, session: None, schema: None, entries, nodes, loaded: None })
     }
 
-    /// The program's objects. What was known of another program is forgotten.
+    /// The program's objects. Forgets those of an earlier program.
     async fn schema(&mut self) -> Result<Arc<Schema>, CtrlError> {
         let schema = self.client.schema().await?;
         match &self.schema {

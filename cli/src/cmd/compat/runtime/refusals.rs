@@ -33,7 +33,8 @@ impl Of {
         }
     }
 
-    /// BMv2's name of a refusal. Commands look up objects before they write, so what is missing here was deleted in between.
+    /// BMv2's name of a refusal. Commands look up objects before they write, so an object that is missing here was deleted in
+    /// between.
     fn name(self, code: Code) -> &'static str {
         match (self, code) {
             (Of::Entry, Code::AlreadyExists) => "DUPLICATE_ENTRY",
@@ -61,7 +62,7 @@ impl Of {
     }
 }
 
-/// What the switch refuses of a write.
+/// Updates of a write that the switch refuses.
 pub(super) fn refused(of: Of) -> impl FnOnce(CtrlError) -> Failure {
     move |error| {
         let first = match &error {

@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A multicast node.
 #[derive(Clone, Debug, Default)]
-struct Node {
+struct MulticastNode {
     rid: u32,
     ports: BTreeSet<u32>,
     /// Groups that it is in.
@@ -33,13 +33,13 @@ struct Node {
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     next: u32,
-    all: BTreeMap<u32, Node>,
+    all: BTreeMap<u32, MulticastNode>,
 }
 
 /// Port and instance of a copy.
 type Place = (u32, u32);
 
-impl Node {
+impl MulticastNode {
     fn copies(&self) -> impl Iterator<Item = Place> {
         self.ports.iter().map(|port| (*port, self.rid))
     }
@@ -121,7 +121,7 @@ impl Call<'_> {
                 let nodes = &mut self.runtime.nodes;
                 let handle = nodes.next;
                 nodes.next += 1;
-                nodes.all.insert(handle, Node { rid, ports, groups: BTreeSet::new() });
+                nodes.all.insert(handle, MulticastNode { rid, ports, groups: BTreeSet::new() });
                 self.say(format!("node was created with handle {handle}"));
                 Ok(())
             }
@@ -189,7 +189,7 @@ impl Call<'_> {
         }
     }
 
-    fn node(&self, handle: &str) -> Done<(u32, Node)> {
+    fn node(&self, handle: &str) -> Done<(u32, MulticastNode)> {
         let handle: u32 = number(handle, "node handle")?;
         match self.runtime.nodes.all.get(&handle) {
             Some(node) => Ok((handle, node.clone())),
@@ -222,22 +222,27 @@ impl Call<'_> {
     }
 
     /// Takes a node's copies out of a group, and adds another's.
-    async fn change_group(&mut self, id: u32, out: Option<&Node>, into: Option<&Node>) -> Done {
+    async fn change_group(
+        &mut self,
+        id: u32,
+        out: Option<&MulticastNode>,
+        into: Option<&MulticastNode>,
+    ) -> Done {
         let Some(group) = self.multicast(id).await?.into_iter().next() else {
             let why = format!("there is no multicast group {id}");
             return Err(Of::Multicast.refusal("INVALID_MGRP_HANDLE", why));
         };
-        let leaving: BTreeSet<Place> = out.into_iter().flat_map(Node::copies).collect();
+        let leaving: BTreeSet<Place> = out.into_iter().flat_map(MulticastNode::copies).collect();
         let mut replicas = group.replicas;
         replicas.retain(|replica| !leaving.contains(&copy_of(replica)));
-        replicas.extend(into.into_iter().flat_map(Node::copies).map(replica));
+        replicas.extend(into.into_iter().flat_map(MulticastNode::copies).map(replica));
         self.put_group(Type::Modify, id, replicas).await
     }
 
     async fn update_node(&mut self, args: &[&str]) -> Done {
         let ([handle], words) = at_least::<1>(args)?;
         let (handle, before) = self.node(handle)?;
-        let after = Node { ports: ports(words)?, ..before.clone() };
+        let after = MulticastNode { ports: ports(words)?, ..before.clone() };
         self.say(format!("Updating node {handle} with port map {} and lag map ", map(&after.ports)));
         for group in &before.groups {
             self.change_group(*group, Some(&before), Some(&after)).await?;
@@ -253,7 +258,7 @@ impl Call<'_> {
             let id = group.multicast_group_id;
             self.say(format!("**********\nmgrp({id})"));
             let mut left: BTreeSet<Place> = group.replicas.iter().map(copy_of).collect();
-            let nodes: Vec<(u32, Node)> =
+            let nodes: Vec<(u32, MulticastNode)> =
                 self.runtime.nodes.all.iter().map(|(at, node)| (*at, node.clone())).collect();
             for (handle, node) in nodes.iter().filter(|(_, node)| node.groups.contains(&id)) {
                 self.say(node_line(&handle.to_string(), node.rid, node.ports.iter()));

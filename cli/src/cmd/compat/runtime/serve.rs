@@ -16,7 +16,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufR
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, Semaphore};
 
-/// First line of a client. What begins otherwise, as a browser's request does, gets no answer.
+/// First line of a client. Other connections, such as a browser's, get no answer.
 pub const GREETING: &str = "p4rack simple_switch_CLI 1";
 /// Longest line of a client: a command, or the text of a program.
 const LINE_MAX: u64 = 32 << 20;

@@ -322,7 +322,7 @@ impl Call<'_> {
         self.change(&table, TableEntry { idle_timeout_ns, ..entry }).await
     }
 
-    /// Writes an entry with another action or timeout. The rates of its meter would be lost if they weren't written, too.
+    /// Writes an entry with another action or timeout, and with the rates of its meter, which would otherwise be lost.
     async fn change(&mut self, table: &Table, entry: TableEntry) -> Done {
         let id = id_of(table.preamble.as_ref());
         let has_meter = self.schema.info().direct_meters.iter().any(|meter| meter.direct_table_id == id);

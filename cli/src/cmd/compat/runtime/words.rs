@@ -117,7 +117,7 @@ fn key(text: &str, field: &MatchField) -> Result<Option<FieldMatch>, String> {
         MatchType::Ternary if !text.contains("&&&") => return Err(needs("&&&", "value and mask")),
         MatchType::Range if !text.contains("->") => return Err(needs("->", "start and end")),
         MatchType::Range => text.replace("->", ".."),
-        // BMv2 takes a mask; what it can mean is all or nothing.
+        // BMv2 accepts a mask; only all bits or none make sense.
         MatchType::Optional => match text.split_once("&&&") {
             Some((_, mask)) if parse(mask, field.bitwidth)? == [0] => "*".to_owned(),
             Some((value, _)) => value.to_owned(),

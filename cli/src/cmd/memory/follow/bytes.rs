@@ -3,7 +3,7 @@
 //! Streams are put together from the segments of all captures, from a connection's first one on. Then each segment belongs to the
 //! requests or answers whose bytes it carries.
 
-use super::operation::{Operation, Seen, What, begin};
+use super::operation::{Operation, OperationKind, Seen, begin};
 use p4rack_hosts::remote::Status;
 use p4rack_hosts::remote::tcp::{HELLO_BYTES, Kind, MAGIC, answer, request};
 use p4rack_wire::ethernet::{Ethernet, Vlan};
@@ -160,11 +160,11 @@ fn requests(
     while let Some(one) = stream.get(at..).and_then(request) {
         let nth = begin(all, from, to, parts.len() as u32);
         all[nth].what = Some(match one.kind {
-            Kind::Read => What::Read,
-            Kind::Write => What::Write,
-            Kind::Modify => What::Modify,
-            Kind::Gather => What::Gather,
-            Kind::Scatter => What::Scatter,
+            Kind::Read => OperationKind::Read,
+            Kind::Write => OperationKind::Write,
+            Kind::Modify => OperationKind::Modify,
+            Kind::Gather => OperationKind::Gather,
+            Kind::Scatter => OperationKind::Scatter,
         });
         (all[nth].address, all[nth].bytes) = (one.address, one.bytes);
         parts.push((at..at + one.length, nth));
@@ -253,9 +253,9 @@ mod tests {
         assert_eq!(
             shapes,
             [
-                of(What::Read, 8, false, "REQUEST REQUEST REQUEST ANSWER"),
-                of(What::Read, 62, true, "REQUEST ANSWER"),
-                of(What::Write, 8, false, "REQUEST REQUEST ANSWER"),
+                of(OperationKind::Read, 8, false, "REQUEST REQUEST REQUEST ANSWER"),
+                of(OperationKind::Read, 62, true, "REQUEST ANSWER"),
+                of(OperationKind::Write, 8, false, "REQUEST REQUEST ANSWER"),
             ]
         );
         assert_eq!(all[0].events[1].says, "bytes 0 to 10 of 16");

@@ -1,6 +1,6 @@
 //! Clio's operations: every packet names its process and operation, so no stream has to be put together.
 
-use super::operation::{Operation, Seen, What, begin};
+use super::operation::{Operation, OperationKind, Seen, begin};
 use p4rack_wire::clio::packet::{self, Packet};
 use p4rack_wire::clio::{Kind, Status, flags};
 use p4rack_wire::ethernet::{Ethernet, Vlan};
@@ -70,9 +70,9 @@ pub fn operations(seen: &[Seen<'_>], udp_port: u16) -> Vec<Operation> {
 fn request(operation: &mut Operation, seen: &Seen<'_>, packet: &Packet<'_>) {
     let header = &packet.header;
     operation.what = match packet.kind {
-        Kind::Read => Some(What::Read),
-        Kind::Write => Some(What::Write),
-        Kind::Atomic => Some(What::Modify),
+        Kind::Read => Some(OperationKind::Read),
+        Kind::Write => Some(OperationKind::Write),
+        Kind::Atomic => Some(OperationKind::Modify),
         _ => None,
     };
     let again = if header.attempt > 0 { format!(", attempt {}", header.attempt + 1) } else { String::new() };
@@ -214,7 +214,7 @@ mod tests {
         let (four, five) = (seen(4), seen(5));
         assert_eq!((four.len(), four[0].complete, five[0].complete), (1, false, true));
         let whole = &five[0];
-        assert_eq!((whole.from, whole.to, whole.what), (CLIENT, board(1), Some(What::Write)));
+        assert_eq!((whole.from, whole.to, whole.what), (CLIENT, board(1), Some(OperationKind::Write)));
         assert_eq!((whole.address, whole.bytes, whole.events.len()), (Some(0x1000), Some(8), 5));
         assert!(
             whole.events[3].says.contains("attempt 2") && whole.events[4].says.contains("earlier attempt")

@@ -1,6 +1,6 @@
 //! EDM's operations: requests, demands, grants and data.
 
-use super::operation::{Operation, Seen, What, begin};
+use super::operation::{Operation, OperationKind, Seen, begin};
 use p4rack_wire::edm::{self, Control, GRANTED_LATER, Kind, Message, OPEN, Status};
 use p4rack_wire::{EtherType, MacAddr};
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ struct Part {
     from: MacAddr,
     to: MacAddr,
     id: u16,
-    what: Option<What>,
+    what: Option<OperationKind>,
     kind: Kind,
     says: String,
     address: Option<u64>,
@@ -48,7 +48,7 @@ fn part(seen: &Seen<'_>, ether_type: EtherType, unit_ns: u64) -> Option<Part> {
                     u64::from(wait) * unit_ns
                 ),
             };
-            let what = (kind == Kind::Notify || answer == 0).then_some(What::Write);
+            let what = (kind == Kind::Notify || answer == 0).then_some(OperationKind::Write);
             let bytes = (kind == Kind::Notify).then_some(bytes);
             let (address, status, start) = (None, None, None);
             Some(Part { from, to, id, what, kind, says, address, bytes, status, start, last: false })
@@ -60,10 +60,10 @@ fn part(seen: &Seen<'_>, ether_type: EtherType, unit_ns: u64) -> Option<Part> {
             let (from, to) = answers(is_answer);
             let end = offset.saturating_add(message.bytes.into());
             let what = match kind {
-                Kind::Rreq if code == OPEN => Some(What::Open),
-                Kind::Rreq => Some(What::Read),
-                Kind::Wreq => Some(What::Write),
-                Kind::Rmwreq => Some(What::Modify),
+                Kind::Rreq if code == OPEN => Some(OperationKind::Open),
+                Kind::Rreq => Some(OperationKind::Read),
+                Kind::Wreq => Some(OperationKind::Write),
+                Kind::Rmwreq => Some(OperationKind::Modify),
                 _ => None,
             };
             let granted = granted(offset, seen.is_behind_switch(), unit_ns);
@@ -83,7 +83,7 @@ fn part(seen: &Seen<'_>, ether_type: EtherType, unit_ns: u64) -> Option<Part> {
                 what,
                 kind,
                 says,
-                address: (!is_answer && what != Some(What::Open)).then_some(address),
+                address: (!is_answer && what != Some(OperationKind::Open)).then_some(address),
                 bytes: (!is_answer || total > 0).then_some(total),
                 status: is_answer.then_some(code),
                 start: Some(message.start),
@@ -102,7 +102,8 @@ pub fn operations(seen: &[Seen<'_>], ether_type: EtherType, unit_ns: u64) -> Vec
     for seen in seen {
         let Some(part) = part(seen, ether_type, unit_ns) else { continue };
         // Writes have ids of their own.
-        let of_id = known.entry((part.from, part.to, part.id, part.what == Some(What::Write))).or_default();
+        let of_id =
+            known.entry((part.from, part.to, part.id, part.what == Some(OperationKind::Write))).or_default();
         let is_same_start = |nth: &usize| match (all[*nth].start, part.start) {
             (Some(one), Some(other)) => one == other,
             _ => true,
@@ -213,9 +214,9 @@ mod tests {
         assert_eq!(
             shapes,
             [
-                (Some(What::Read), Some(96), true, 15, of("RREQ RREQ RRES GRANT RRES")),
-                (Some(What::Write), Some(64), true, 11, of("NOTIFY GRANT WREQ WREQ")),
-                (Some(What::Read), Some(8), false, 0, of("RREQ")),
+                (Some(OperationKind::Read), Some(96), true, 15, of("RREQ RREQ RRES GRANT RRES")),
+                (Some(OperationKind::Write), Some(64), true, 11, of("NOTIFY GRANT WREQ WREQ")),
+                (Some(OperationKind::Read), Some(8), false, 0, of("RREQ")),
             ]
         );
         assert!(all.iter().all(|operation| (operation.from, operation.to) == (ASKS, HAS)));

@@ -37,7 +37,7 @@ pub struct Event {
 /// Kind of the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum What {
+pub enum OperationKind {
     /// A read.
     Read,
     /// EDM: a session.
@@ -54,17 +54,17 @@ pub enum What {
     Scatter,
 }
 
-impl What {
+impl OperationKind {
     /// Its name for people.
     pub const fn name(self) -> &'static str {
         match self {
-            What::Read => "read",
-            What::Open => "session",
-            What::Write => "write",
-            What::Modify => "modify",
-            What::Send => "send",
-            What::Gather => "gather",
-            What::Scatter => "scatter",
+            OperationKind::Read => "read",
+            OperationKind::Open => "session",
+            OperationKind::Write => "write",
+            OperationKind::Modify => "modify",
+            OperationKind::Send => "send",
+            OperationKind::Gather => "gather",
+            OperationKind::Scatter => "scatter",
         }
     }
 }
@@ -84,7 +84,7 @@ pub struct Operation {
     /// number among the reads or writes of its thread, from 1.
     pub id: u32,
     /// Its kind; `None` if only grants were seen.
-    pub what: Option<What>,
+    pub what: Option<OperationKind>,
     /// Address of the first byte, if a frame with it was seen.
     pub address: Option<u64>,
     /// Bytes of the message.

@@ -3,7 +3,7 @@
 //! A packet names the receiver's queue pair alone. So requests are known by the pair that they are for. The pair of their answers is
 //! found by its first one: it has the kind, the length and the sequence number of an answer to one of these requests.
 
-use super::operation::{Operation, Seen, What, begin};
+use super::operation::{Operation, OperationKind, Seen, begin};
 use p4rack_wire::MacAddr;
 use p4rack_wire::roce::frame::{Extension, Packet, parse};
 use p4rack_wire::roce::{Nak, Opcode, Syndrome, psn};
@@ -141,11 +141,12 @@ fn answers_to(packet: &Packet<'_>, operation: &Operation) -> bool {
     match packet.opcode {
         // It also refuses reads and atomic operations.
         Opcode::Acknowledge => true,
-        Opcode::AtomicAcknowledge => operation.what == Some(What::Modify),
+        Opcode::AtomicAcknowledge => operation.what == Some(OperationKind::Modify),
         Opcode::ReadResponseOnly => {
-            operation.what == Some(What::Read) && operation.bytes == Some(packet.payload.len() as u32)
+            operation.what == Some(OperationKind::Read)
+                && operation.bytes == Some(packet.payload.len() as u32)
         }
-        _ => operation.what == Some(What::Read),
+        _ => operation.what == Some(OperationKind::Read),
     }
 }
 
@@ -153,11 +154,11 @@ fn request(all: &mut Transfers, requests: &mut Requests, seen: &Seen<'_>, flow: 
     let Packet { bth, opcode, extension, payload } = packet;
     let (what, address, bytes) = match extension {
         Extension::Rdma(reth, _) if *opcode == Opcode::ReadRequest => {
-            (What::Read, Some(reth.address), Some(reth.bytes))
+            (OperationKind::Read, Some(reth.address), Some(reth.bytes))
         }
-        Extension::Rdma(reth, _) => (What::Write, Some(reth.address), Some(reth.bytes)),
-        Extension::Atomic(atomic) => (What::Modify, Some(atomic.address), Some(8)),
-        Extension::None | Extension::Immediate(_) => (What::Send, None, None),
+        Extension::Rdma(reth, _) => (OperationKind::Write, Some(reth.address), Some(reth.bytes)),
+        Extension::Atomic(atomic) => (OperationKind::Modify, Some(atomic.address), Some(8)),
+        Extension::None | Extension::Immediate(_) => (OperationKind::Send, None, None),
         Extension::Ack(_) | Extension::AtomicAck(..) => return,
     };
     let nth = if opcode.is_first() {
@@ -166,7 +167,7 @@ fn request(all: &mut Transfers, requests: &mut Requests, seen: &Seen<'_>, flow: 
             let nth = all.begin(flow, bth.psn);
             let operation = &mut all.operations[nth];
             (operation.what, operation.address, operation.bytes) = (Some(what), address, bytes);
-            if matches!(what, What::Write | What::Send) {
+            if matches!(what, OperationKind::Write | OperationKind::Send) {
                 requests.writes.insert(bth.psn, nth);
             }
             nth
@@ -178,7 +179,7 @@ fn request(all: &mut Transfers, requests: &mut Requests, seen: &Seen<'_>, flow: 
         }
     };
     let says = match (address, bytes) {
-        (Some(address), Some(bytes)) if what == What::Write => {
+        (Some(address), Some(bytes)) if what == OperationKind::Write => {
             format!("{} of {bytes} bytes at {address:#x}", payload.len())
         }
         (Some(address), Some(bytes)) => format!("{bytes} bytes at {address:#x}"),
@@ -293,7 +294,7 @@ mod tests {
     }
 
     /// Of an operation: its kind, its address, whether it is complete, why it was refused, and its frames.
-    type Shape = (Option<What>, Option<u64>, bool, Option<String>, String);
+    type Shape = (Option<OperationKind>, Option<u64>, bool, Option<String>, String);
 
     fn shapes(frames: &[(&str, Vec<u8>)]) -> Vec<Shape> {
         let seen = frames.iter().zip(0..).map(|((at, frame), time)| Seen { time: Nanos(time), at, frame });
@@ -339,10 +340,10 @@ mod tests {
         assert_eq!(
             shapes(&frames),
             [
-                of(What::Write, 0x40, "WRITE ONLY, WRITE ONLY, ACK"),
-                of(What::Write, 0x100, "WRITE FIRST, WRITE LAST, ACK"),
-                of(What::Read, 0x80, "READ REQUEST, RESPONSE FIRST, RESPONSE LAST"),
-                of(What::Modify, 0x10, "FETCH ADD, ATOMIC ACK"),
+                of(OperationKind::Write, 0x40, "WRITE ONLY, WRITE ONLY, ACK"),
+                of(OperationKind::Write, 0x100, "WRITE FIRST, WRITE LAST, ACK"),
+                of(OperationKind::Read, 0x80, "READ REQUEST, RESPONSE FIRST, RESPONSE LAST"),
+                of(OperationKind::Modify, 0x10, "FETCH ADD, ATOMIC ACK"),
             ]
         );
     }

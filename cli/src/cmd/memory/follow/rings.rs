@@ -12,7 +12,7 @@
 //! Captures lack the set-up, which says where sets and regions are. A set is where its two blocks are: the green one is read, the
 //! red one is written 64 bytes above. A region begins at the address that fits most requests for it.
 
-use super::operation::{Operation, Seen, What, begin};
+use super::operation::{Operation, OperationKind, Seen, begin};
 use super::rdma::{self, Transfers};
 use p4rack_wire::MacAddr;
 use p4rack_wire::cowbird::{
@@ -137,7 +137,9 @@ impl<'a> Walk<'a> {
         let mut walk = Walk { transfers, sets, regions, votes, voters, requests, open, known, progress };
         for (nth, operation) in transfers.operations.iter().enumerate() {
             let place = (operation.address, operation.bytes, operation.what);
-            let (Some(address), Some(bytes), Some(what @ (What::Read | What::Write))) = place else {
+            let (Some(address), Some(bytes), Some(what @ (OperationKind::Read | OperationKind::Write))) =
+                place
+            else {
                 continue;
             };
             let at = (operation.to, address, bytes);
@@ -150,9 +152,9 @@ impl<'a> Walk<'a> {
     }
 
     /// A transfer of requests' data at a compute node.
-    fn data(&mut self, nth: usize, what: What, at: (MacAddr, u64, u32)) -> bool {
+    fn data(&mut self, nth: usize, what: OperationKind, at: (MacAddr, u64, u32)) -> bool {
         let (kind, role) = match what {
-            What::Read => (Kind::Write, Role::Payload),
+            OperationKind::Read => (Kind::Write, Role::Payload),
             _ => (Kind::Read, Role::Response),
         };
         let mut any = false;
@@ -167,13 +169,15 @@ impl<'a> Walk<'a> {
     }
 
     /// A transfer of a block or of entries.
-    fn ring(&mut self, nth: usize, what: What, (node, address, bytes): (MacAddr, u64, u32)) -> bool {
+    fn ring(&mut self, nth: usize, what: OperationKind, (node, address, bytes): (MacAddr, u64, u32)) -> bool {
         let below = self.sets.range(..=(node, address)).next_back().copied();
         let Some(set) = below.filter(|(owner, _)| *owner == node) else { return false };
         match (what, address - set.1) {
-            (What::Write, RED_AT) if bytes == Red::BYTES as u32 => self.red(nth, set, 0),
-            (What::Read, GREEN_AT) if PROBES.contains(&bytes) => self.red(nth, set, RED_AT as usize),
-            (What::Read, at) if at >= ENTRIES_AT && (at - ENTRIES_AT).is_multiple_of(Entry::BYTES as u64) => {
+            (OperationKind::Write, RED_AT) if bytes == Red::BYTES as u32 => self.red(nth, set, 0),
+            (OperationKind::Read, GREEN_AT) if PROBES.contains(&bytes) => self.red(nth, set, RED_AT as usize),
+            (OperationKind::Read, at)
+                if at >= ENTRIES_AT && (at - ENTRIES_AT).is_multiple_of(Entry::BYTES as u64) =>
+            {
                 return self.entries(nth, set);
             }
             _ => return false,
@@ -226,8 +230,8 @@ impl<'a> Walk<'a> {
     }
 
     /// A transfer from or to a pool: of the first request that waits for it.
-    fn pool(&mut self, nth: usize, what: What, address: u64, bytes: u32) {
-        let kind = if what == What::Read { Kind::Read } else { Kind::Write };
+    fn pool(&mut self, nth: usize, what: OperationKind, address: u64, bytes: u32) {
+        let kind = if what == OperationKind::Read { Kind::Read } else { Kind::Write };
         let Some(regions) = self.regions else { return self.vote(kind, address, bytes) };
         for open in &self.open {
             let request = &mut self.requests[*open];
@@ -261,10 +265,12 @@ fn sets(transfers: &Transfers) -> BTreeSet<Set> {
     let (mut green, mut red) = (BTreeSet::new(), BTreeSet::new());
     for one in &transfers.operations {
         match (one.what, one.address, one.bytes) {
-            (Some(What::Read), Some(at), Some(bytes)) if PROBES.contains(&bytes) => {
+            (Some(OperationKind::Read), Some(at), Some(bytes)) if PROBES.contains(&bytes) => {
                 green.insert((one.to, at));
             }
-            (Some(What::Write), Some(at), Some(bytes)) if bytes == Red::BYTES as u32 && at >= RED_AT => {
+            (Some(OperationKind::Write), Some(at), Some(bytes))
+                if bytes == Red::BYTES as u32 && at >= RED_AT =>
+            {
                 red.insert((one.to, at - RED_AT));
             }
             _ => {}
@@ -300,7 +306,7 @@ fn operation(all: &mut Vec<Operation>, transfers: &Transfers, request: &Request)
     let to = part(Role::Pool).map_or(engine, |nth| of(nth).to);
     let nth = begin(all, request.set.0, to, request.id.number() as u32);
     let one = &mut all[nth];
-    one.what = Some(if request.id.kind() == Kind::Read { What::Read } else { What::Write });
+    one.what = Some(if request.id.kind() == Kind::Read { OperationKind::Read } else { OperationKind::Write });
     (one.address, one.bytes) = (Some(request.remote), Some(request.bytes));
     one.refused = request.refused.clone();
     for (nth, role) in &request.parts {

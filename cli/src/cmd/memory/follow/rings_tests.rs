@@ -100,7 +100,7 @@ fn red(reads: u64, writes: u64, refusal: u64) -> Vec<u8> {
 }
 
 /// Of a request: its kind, its address, whether it is complete, and its frames, those of each part behind a name.
-fn shape(one: &Operation) -> (Option<What>, Option<u64>, bool, String) {
+fn shape(one: &Operation) -> (Option<OperationKind>, Option<u64>, bool, String) {
     let frames: Vec<_> = one
         .events
         .iter()
@@ -146,15 +146,15 @@ fn requests_of_an_engine_on_a_host_are_put_together() {
     assert_eq!(
         all.iter().map(shape).collect::<Vec<_>>(),
         [
-            (Some(What::Read), Some(0x40), true, format!("{read}, {}", written("red block"))),
+            (Some(OperationKind::Read), Some(0x40), true, format!("{read}, {}", written("red block"))),
             (
-                Some(What::Write),
+                Some(OperationKind::Write),
                 Some(0x80),
                 true,
                 [pair("entry"), pair("payload"), written("pool"), written("red block")].join(", ")
             ),
-            (Some(What::Read), Some(0x40), false, format!("{read}, red block WRITE ONLY")),
-            (Some(What::Read), Some(0x100), false, format!("{read}, red block WRITE ONLY")),
+            (Some(OperationKind::Read), Some(0x40), false, format!("{read}, red block WRITE ONLY")),
+            (Some(OperationKind::Read), Some(0x100), false, format!("{read}, red block WRITE ONLY")),
         ]
     );
     assert!(all.iter().all(|one| (one.from, one.to) == (mac(NODE), mac(POOL))));

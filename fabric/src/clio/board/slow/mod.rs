@@ -24,7 +24,7 @@ use std::ops::Range;
 
 /// A request, and where its answer goes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<P> {
+pub(super) struct PeerRequest<P> {
     pub peer: P,
     pub header: Header,
 }
@@ -33,7 +33,7 @@ pub(super) struct Asked<P> {
 #[derive(Clone, Debug)]
 pub(super) struct Job<P> {
     pub space: Space,
-    pub asked: Option<Asked<P>>,
+    pub asked: Option<PeerRequest<P>>,
     task: Task,
 }
 
@@ -84,13 +84,19 @@ impl<P: Copy> Slow<P> {
     }
 
     /// The request of a call with this id that is not done.
-    pub fn find(&mut self, space: Space, id: u64) -> Option<&mut Asked<P>> {
+    pub fn find(&mut self, space: Space, id: u64) -> Option<&mut PeerRequest<P>> {
         let of_space = self.jobs.iter_mut().filter(|job| job.space == space);
         of_space.filter_map(|job| job.asked.as_mut()).find(|asked| asked.header.id == id)
     }
 
     /// Begins a call. Errors: it can't be done.
-    pub fn begin(&mut self, space: Space, asked: Asked<P>, data: &[u8], vm: &mut Vm) -> Result<(), Status> {
+    pub fn begin(
+        &mut self,
+        space: Space,
+        asked: PeerRequest<P>,
+        data: &[u8],
+        vm: &mut Vm,
+    ) -> Result<(), Status> {
         let address = asked.header.address;
         let task = match Manage::of(asked.header.code).ok_or(Status::BadRequest)? {
             Manage::Alloc => {

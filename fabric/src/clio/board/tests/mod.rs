@@ -23,7 +23,7 @@ struct Dram {
     zeroes: bool,
 }
 
-impl Memory for Dram {
+impl PhysicalMemory for Dram {
     fn bytes(&self) -> u64 {
         self.bytes.len() as u64
     }

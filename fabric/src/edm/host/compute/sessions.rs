@@ -1,6 +1,6 @@
 //! Sessions with memory nodes, as the compute node sees them: opened, confirmed, lost.
 
-use super::{ANSWERED, Active, Ask, Node, Outcome, Request, WRITE, Waiting};
+use super::{ANSWERED, Active, Ask, ComputeNode, Outcome, Request, WRITE, Waiting};
 use crate::edm::host::session;
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::{Message, SESSION_BYTES, Status};
@@ -10,7 +10,7 @@ pub(super) fn is_offered(answer: &[u8], incarnation: u64) -> bool {
     session::offered(answer, incarnation).is_some()
 }
 
-impl Node {
+impl ComputeNode {
     /// Begins a session with a memory node, as if messages had been exchanged: racks may start in a steady state.
     pub fn begin_session(&mut self, with: u16, session: u16) {
         self.peers.entry(with).or_default().session = Some(session);

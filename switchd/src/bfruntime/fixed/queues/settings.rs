@@ -147,7 +147,7 @@ pub fn queue(
         }
         _ => {
             let limit = limit(entry, before.limit, shape)?;
-            // All of the buffer is what a queue may have at first.
+            // Initially a queue may use the whole buffer.
             let limits = limit.bytes < buffer_bytes || limit.share_log2.is_some();
             QueuePlan { limit: limits.then_some(limit), ..before }
         }
