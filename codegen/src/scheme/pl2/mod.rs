@@ -396,7 +396,8 @@ impl Protocol for Pl2 {
             name: "RSVs",
             per_wire_bytes: k * self.frame_wire_bytes(),
             bytes: overhead::MIN_FRAME,
-            field: ("pl2.k", k),
+            passes: 2,
+            field: ("pl2.k", k, u64::from(u8::MAX)),
         })
     }
 
