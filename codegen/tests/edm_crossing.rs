@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::edm::{Net, edm_of, message, notification};
+use common::edm::{Fate as Sent, Net, edm_of, message, notification};
 use common::random::Random;
 use common::*;
 use p4rack_codegen::{Arch, Rack, Scheme, generate};
@@ -19,7 +19,7 @@ const PORTS: [u16; 6] = [1, 2, 131, 260, 389, 6];
 const MEMORY: [u16; 3] = [1, 131, 260];
 const CHIPS: [Arch; 2] = [Arch::Tna, Arch::T2na];
 const RATE_BPS: u64 = 100_000_000_000;
-const CHUNK: u32 = 256;
+const CHUNK: u32 = 1024;
 const WINDOW: u32 = 4 * CHUNK;
 /// A pass by a port that comes back takes some 76 ns at this rate.
 const SLOW_BPS: u64 = 10_000_000_000;
@@ -74,10 +74,10 @@ fn demands_and_heads_that_ask_cross_and_other_data_does_not() {
             net.wait(1_000);
         };
         crossed("a write within a pipe", 0, &mut |net| assert!(net.notify(2, 1, 0, 100).is_some()));
-        crossed("its data", 0, &mut |net| assert_eq!(net.write(2, 1, 0, 100, 0, 100), common::edm::Fate::Scheduled(None)));
+        crossed("its data", 0, &mut |net| assert_eq!(net.write(2, 1, 0, 100, 0, 100), Sent::Scheduled(None)));
         crossed("a read within a pipe", 0, &mut |net| assert!(net.request(2, 1, 0, 100).is_some()));
         crossed("a write to another pipe", 1 + more, &mut |net| assert!(net.notify(1, 131, 0, 100).is_some()));
-        crossed("its data", 0, &mut |net| assert_eq!(net.write(1, 131, 0, 100, 0, 100), common::edm::Fate::Scheduled(None)));
+        crossed("its data", 0, &mut |net| assert_eq!(net.write(1, 131, 0, 100, 0, 100), Sent::Scheduled(None)));
         crossed("a refused write", 0, &mut |net| assert!(net.notify(1, 389, 0, 100).is_none()));
         crossed("a read from another pipe", 2 + more, &mut |net| assert!(net.request(1, 131, 1, 100).is_some()));
         crossed("another one in its lane", 1, &mut |net| assert!(net.request(1, 131, 1, 100).is_none()));
@@ -87,7 +87,7 @@ fn demands_and_heads_that_ask_cross_and_other_data_does_not() {
         for offset in (0..WINDOW).step_by(CHUNK as usize) {
             let before = crossings(&net);
             let fate = net.write(389, 131, 2, 2 * WINDOW, offset, CHUNK as u16);
-            let common::edm::Fate::Scheduled(grant) = fate else { panic!("{fate:?}") };
+            let Sent::Scheduled(grant) = fate else { panic!("{fate:?}") };
             assert_eq!(crossings(&net) - before, grant.as_ref().map_or(0, |_| 1 + more));
             asked += u32::from(grant.is_some());
             net.wait(30);
@@ -142,6 +142,8 @@ struct Seen {
     /// Granted times: the data's destination, begin and end.
     times: Vec<(u16, u64, u64)>,
     demoted: [u64; 2],
+    /// Grants of what was not asked for, or of a message that is over.
+    unasked: usize,
 }
 
 impl Seen {
@@ -218,7 +220,11 @@ impl Hosts {
         let (from, to, answer, id) = name;
         let rack = &self.net.rig.built.rack;
         let edm = edm_of(&self.net.rig.built);
-        let begins = self.asked.remove(&(name, offset)).unwrap_or_else(|| panic!("{name:?} at {offset}")).0 + u64::from(wait);
+        let Some(asked) = self.asked.remove(&(name, offset)) else {
+            self.seen.unasked += 1;
+            return;
+        };
+        let begins = asked.0 + u64::from(wait);
         self.seen.times.push((to, begins, begins + edm.grant_units(rack, bytes.into(), RATE_BPS)));
         self.seen.grants += 1;
         self.seen.crossed += usize::from(from / 128 != to / 128);
@@ -267,7 +273,7 @@ fn at_random(built: &Built, shares: bool, steps: u64) -> Seen {
         shares,
     };
     for step in 0..steps {
-        let time = hosts.random.below(40);
+        let time = hosts.random.below(80);
         hosts.net.wait(time);
         let sent = hosts.net.rig.drain();
         hosts.got(sent);
@@ -288,7 +294,7 @@ fn grants_from_different_pipes_never_overlap() {
         assert!(seen.grants > 1_000 && seen.crossed > 600, "{what}: {} and {}", seen.grants, seen.crossed);
         assert!(seen.done > 300, "{what}: {}", seen.done);
         assert_eq!(seen.overlaps(), 0, "{what}");
-        assert_eq!(seen.demoted, [0, 0], "{what}: all came in its time");
+        assert_eq!((seen.demoted, seen.unasked), ([0, 0], 0), "{what}: all came in its time");
     }
 }
 
@@ -319,9 +325,9 @@ fn without_its_crossing_a_program_grants_time_twice() {
 fn on_its_way(net: &mut Net) {
     for from in [2, 6, 1] {
         let frame = net.frame(from, 131, edm::PCP_CONTROL, &notification(0, 100));
-        assert_eq!(net.rig.send(from, &frame), []);
+        net.rig.send(from, &frame);
     }
-    assert_eq!(crossings(net), 0);
+    assert_eq!(crossings(net), 2, "of six");
 }
 
 #[test]
@@ -330,14 +336,14 @@ fn until_its_grant_is_back_data_is_early() {
         let right = built(true, arch);
         let mut net = slow(&right, SLOW_BPS / 100);
         on_its_way(&mut net);
-        assert_eq!(net.write(1, 131, 0, 100, 0, 100), common::edm::Fate::Demoted("uncovered"));
+        assert_eq!(net.write(1, 131, 0, 100, 0, 100), Sent::Demoted("uncovered"));
         // Its lane is held.
         assert_eq!(net.notify(1, 131, 0, 100), None);
         assert_eq!(net.rig.drops("edm_lane_taken"), 1);
         // If it were due from when it left, data would be in time.
         let mut net = slow(&wrong(&right, "EDM_PENDING = EDM_HORIZON - 1", "EDM_PENDING = 0"), SLOW_BPS / 100);
         on_its_way(&mut net);
-        assert_eq!(net.write(1, 131, 0, 100, 0, 100), common::edm::Fate::Scheduled(None));
+        assert_eq!(net.write(1, 131, 0, 100, 0, 100), Sent::Scheduled(None));
     }
 }
 
