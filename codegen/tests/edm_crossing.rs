@@ -347,6 +347,45 @@ fn until_its_grant_is_back_data_is_early() {
     }
 }
 
+/// Lets time pass in which frames cross.
+fn pass(net: &mut Net, time: u64) {
+    for _ in 0..time / 100 {
+        net.wait(100);
+        net.rig.drain();
+    }
+}
+
+/// A request that came before a frame of its lane's message, but crosses until after it, does not find the lane abandoned.
+#[test]
+fn an_old_request_leaves_a_lane_to_its_message() {
+    for (shares, right) in all() {
+        let taken = |built: &Built| {
+            let mut net = slow(built, SLOW_BPS / 100);
+            let asks = |net: &mut Net, from: u16, id: u16| {
+                let bytes = message(Kind::Rreq, id, 2 * WINDOW, 0, 0);
+                let frame = net.frame(from, 131, edm::PCP_CONTROL, &bytes);
+                net.rig.send(from, &frame);
+            };
+            asks(&mut net, 1, 0);
+            pass(&mut net, 20_000);
+            // Others are in front of the second one for the lane.
+            asks(&mut net, 2, 0);
+            asks(&mut net, 6, 0);
+            asks(&mut net, 1, 0);
+            net.wait(1);
+            let bytes = message(Kind::Rres, 0, 2 * WINDOW, 0, CHUNK as u16);
+            let frame = net.frame(131, 1, edm::PCP_DATA, &bytes);
+            net.rig.send(131, &frame);
+            pass(&mut net, 20_000);
+            net.rig.drops("edm_lane_taken")
+        };
+        assert_eq!(taken(&right), 1, "{shares}");
+        let now = "meta.edm.now = ig_intr_md.ingress_mac_tstamp[31:0];\nmeta.edm.step = hdr.again.pass;";
+        let before = "meta.edm.now = hdr.came.arrived;\nmeta.edm.step = hdr.again.pass;";
+        assert_eq!(taken(&wrong(&right, now, before)), 0, "{shares}");
+    }
+}
+
 #[test]
 fn a_lane_whose_demand_is_lost_is_free_after_its_expiry() {
     for (shares, right) in all() {

@@ -86,7 +86,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/alu/metered",
     "edm/alu/replies",
     "edm/alu/pipes",
-    "edm/alu/pipes_replies",
+    "edm/alu/pipes_verdicts",
     "edm/alu/crossing_mark",
     "edm/alu/calendar_controls",
     "edm/alu/calendar_schedule",
