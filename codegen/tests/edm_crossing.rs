@@ -376,7 +376,7 @@ fn an_old_request_leaves_a_lane_to_its_message() {
             let bytes = message(Kind::Rres, 0, 2 * WINDOW, 0, CHUNK as u16);
             let frame = net.frame(131, 1, edm::PCP_DATA, &bytes);
             net.rig.send(131, &frame);
-            pass(&mut net, 20_000);
+            pass(&mut net, 25_000);
             net.rig.drops("edm_lane_taken")
         };
         assert_eq!(taken(&right), 1, "{shares}");
