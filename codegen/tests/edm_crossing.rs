@@ -76,13 +76,21 @@ fn demands_and_heads_that_ask_cross_and_other_data_does_not() {
         crossed("a write within a pipe", 0, &mut |net| assert!(net.notify(2, 1, 0, 100).is_some()));
         crossed("its data", 0, &mut |net| assert_eq!(net.write(2, 1, 0, 100, 0, 100), Sent::Scheduled(None)));
         crossed("a read within a pipe", 0, &mut |net| assert!(net.request(2, 1, 0, 100).is_some()));
-        crossed("a write to another pipe", 1 + more, &mut |net| assert!(net.notify(1, 131, 0, 100).is_some()));
-        crossed("its data", 0, &mut |net| assert_eq!(net.write(1, 131, 0, 100, 0, 100), Sent::Scheduled(None)));
+        crossed("a write to another pipe", 1 + more, &mut |net| {
+            assert!(net.notify(1, 131, 0, 100).is_some())
+        });
+        crossed("its data", 0, &mut |net| {
+            assert_eq!(net.write(1, 131, 0, 100, 0, 100), Sent::Scheduled(None))
+        });
         crossed("a refused write", 0, &mut |net| assert!(net.notify(1, 389, 0, 100).is_none()));
-        crossed("a read from another pipe", 2 + more, &mut |net| assert!(net.request(1, 131, 1, 100).is_some()));
+        crossed("a read from another pipe", 2 + more, &mut |net| {
+            assert!(net.request(1, 131, 1, 100).is_some())
+        });
         crossed("another one in its lane", 1, &mut |net| assert!(net.request(1, 131, 1, 100).is_none()));
         // The first chunk of a message with two windows, or the last one of its first window.
-        crossed("a longer write", 1 + more, &mut |net| assert!(net.notify(389, 131, 2, 2 * WINDOW).is_some()));
+        crossed("a longer write", 1 + more, &mut |net| {
+            assert!(net.notify(389, 131, 2, 2 * WINDOW).is_some())
+        });
         let mut asked = 0;
         for offset in (0..WINDOW).step_by(CHUNK as usize) {
             let before = crossings(&net);
@@ -103,7 +111,9 @@ fn each_pipe_has_the_registers_of_its_own_ports() {
         net.notify(1, 131, 0, 2 * WINDOW).unwrap();
         net.request(389, 260, 1, 100).unwrap();
         let mut clock = |port: u16| -> Vec<bool> {
-            (0..4).map(|pipe| net.rig.register_in(pipe, "RackIngress.edm.destination_free", port) != 0).collect()
+            (0..4)
+                .map(|pipe| net.rig.register_in(pipe, "RackIngress.edm.destination_free", port) != 0)
+                .collect()
         };
         assert_eq!(clock(131), [false, true, false, false], "{shares}");
         assert_eq!(clock(389), [false, false, false, true], "{shares}");
@@ -200,11 +210,17 @@ impl Hosts {
     /// What came out of the switch.
     fn got(&mut self, sent: Vec<(u16, Vec<u8>)>) {
         for (port, frame) in sent {
-            let peer = self.net.rig.built.rack.hosts.iter().find(|host| host.mac.0 == frame[6..12]).unwrap().port;
+            let peer =
+                self.net.rig.built.rack.hosts.iter().find(|host| host.mac.0 == frame[6..12]).unwrap().port;
             match Kind::of(frame[18]).unwrap() {
                 Kind::Grant => {
                     let grant = Control::parse(&frame[18..]).unwrap();
-                    self.granted((port, peer, grant.answer == 1, grant.id), grant.offset, grant.bytes, grant.wait);
+                    self.granted(
+                        (port, peer, grant.answer == 1, grant.id),
+                        grant.offset,
+                        grant.bytes,
+                        grant.wait,
+                    );
                 }
                 Kind::Rreq => {
                     let request = Message::parse(&frame[18..]).unwrap();
@@ -313,7 +329,10 @@ fn without_its_crossing_a_program_grants_time_twice() {
     for (shares, right) in all() {
         for (from, to) in [
             ("meta.edm.home != meta.edm.away", "meta.edm.home != meta.edm.home"),
-            ("ig_tm_md.ucast_egress_port = meta.edm.time_way;", "ig_tm_md.ucast_egress_port = meta.edm.lane_way;"),
+            (
+                "ig_tm_md.ucast_egress_port = meta.edm.time_way;",
+                "ig_tm_md.ucast_egress_port = meta.edm.lane_way;",
+            ),
         ] {
             let mut seen = at_random(&wrong(&right, from, to), shares, 5_000);
             assert!(seen.overlaps() > 0, "{to} changes nothing");
@@ -341,7 +360,8 @@ fn until_its_grant_is_back_data_is_early() {
         assert_eq!(net.notify(1, 131, 0, 100), None);
         assert_eq!(net.rig.drops("edm_lane_taken"), 1);
         // If it were due from when it left, data would be in time.
-        let mut net = slow(&wrong(&right, "EDM_PENDING = EDM_HORIZON - 1", "EDM_PENDING = 0"), SLOW_BPS / 100);
+        let mut net =
+            slow(&wrong(&right, "EDM_PENDING = EDM_HORIZON - 1", "EDM_PENDING = 0"), SLOW_BPS / 100);
         on_its_way(&mut net);
         assert_eq!(net.write(1, 131, 0, 100, 0, 100), Sent::Scheduled(None));
     }
@@ -450,13 +470,20 @@ fn full(hosts: u16, edm: &str) -> Rack {
 fn requests_that_the_ports_between_pipes_do_not_carry_are_refused() {
     for arch in CHIPS {
         let (edm, port) = (Scheme::EDM_TIMED_DST, if arch == Arch::Tna { 452 } else { 390 });
-        for (hosts, description) in [(4, ""), (6, "shares = false"), (5, "chunk_bytes = 1472\nwindow = 2")] {
+        for (hosts, description) in [
+            (4, ""),
+            (6, "shares = false"),
+            (7, "shares = false\nchunk_bytes = 1206"),
+            (2, "chunk_bytes = 512"),
+        ] {
             let rack = full(hosts, description);
             assert!(generate(&rack, edm, arch).is_ok(), "{hosts} hosts, {description}");
         }
         for (hosts, description, help) in [
-            (5, "", "write edm.chunk_bytes = "),
-            (16, "", "carries 137.4 million of 91 bytes: spread fewer and slower ports"),
+            (3, "chunk_bytes = 256", "write edm.chunk_bytes = 1024 or more, or"),
+            (7, "shares = false", "write edm.chunk_bytes = 1206 or more, or"),
+            (7, "shares = false\nchunk_bytes = 1205", "write edm.chunk_bytes = 1206 or more, or"),
+            (5, "", "carries 137.4 million of 91 bytes: spread fewer and slower ports"),
         ] {
             let error = generate(&full(hosts, description), edm, arch).unwrap_err().to_string();
             for part in [

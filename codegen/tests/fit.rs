@@ -106,11 +106,17 @@ fn edm_for_hosts_on_all_pipes_takes_the_stages_that_its_documents_name() {
     for (shares, expected) in [(false, [8, 7, 8, 7, 8, 7]), (true, [10; 6])] {
         let mut taken = Vec::new();
         for (hosts, gbps) in [(6, 100), (64, 25), (144, 10)] {
-            let mut rack = rack(1, &format!("[edm]\nmode = \"timed-dst\"\nmemory = [\"h1\"]\nshares = {shares}"));
+            let mut rack =
+                rack(1, &format!("[edm]\nmode = \"timed-dst\"\nmemory = [\"h1\"]\nshares = {shares}"));
             let rate_bps = gbps * 1_000_000_000;
             let first = Host { rate_bps, port_rate_bps: rate_bps, ..rack.hosts[0].clone() };
             rack.hosts = (0..hosts).map(|n| on_pipe(&first, n)).collect();
-            let memory = rack.hosts.iter().take(if hosts == 144 { 16 } else { 64 }).map(|host| host.name.clone()).collect();
+            let memory = rack
+                .hosts
+                .iter()
+                .take(if hosts == 144 { 16 } else { 64 })
+                .map(|host| host.name.clone())
+                .collect();
             let edm = rack.protocol::<Edm>().unwrap().clone();
             rack.protocols = vec![Arc::new(Edm { memory, ..edm })];
             taken.extend([Arch::Tna, Arch::T2na].map(|arch| stages(&rack, rack.scheme(), arch)));

@@ -1,7 +1,7 @@
 //! Frames that cross from one pipe of a chip to another, where each has registers of its own.
 
 use super::pipes::{PIPE_PORTS, are_several, pipe_of, used};
-use super::{Crossing, Protocol, Rack, loops};
+use super::{Crossing, Protocol, Rack, Spacing, loops};
 use crate::arch::Arch;
 use p4rack_wire::ethernet::overhead;
 use std::sync::Arc;
@@ -64,12 +64,15 @@ fn too_many(rack: &Rack) -> Option<String> {
         let carried_s = LOOP_BPS / 8 / wire_bytes;
         let asked = |pipe: &u16| {
             let between_bps = rate_bps(&|other| other == *pipe).min(rate_bps(&|other| other != *pipe));
-            (crossing.passes * between_bps / 8 / crossing.per_wire_bytes, *pipe)
+            (crossing.passes * between_bps / 8, *pipe)
         };
-        let (asked_s, pipe) = used(rack).iter().map(asked).max()?;
-        let (field, value, most) = crossing.field;
-        let enough = (value * asked_s).div_ceil(carried_s);
-        let more = if enough <= most { format!("write {field} = {enough} or more, or ") } else { String::new() };
+        let (wire_bytes_s, pipe) = used(rack).iter().map(asked).max()?;
+        let asked_s = wire_bytes_s / crossing.per_wire_bytes;
+        let Spacing { name, value, wire_bytes: each, most, power } = crossing.field;
+        let missing = wire_bytes_s.div_ceil(carried_s).saturating_sub(crossing.per_wire_bytes);
+        let enough = value + missing.div_ceil(each.max(1));
+        let enough = if power { enough.next_power_of_two() } else { enough };
+        let more = if enough <= most { format!("write {name} = {enough} or more, or ") } else { String::new() };
         (asked_s > carried_s).then(|| {
             format!(
                 "would send up to {:.1} million {} a second through port {} of pipe {pipe}, which carries {:.1} million of \

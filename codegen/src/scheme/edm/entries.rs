@@ -127,7 +127,9 @@ pub(super) fn updates(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(St
                 MATCHED_HEADER_BYTES + (carried_bits(8 + LATER_PASS_BITS) / 8) as u16 + HEADERS as u16
             }
             // What it was remains behind the grant.
-            true if pipes::are_several(rack) => HEAD_HEADER_BYTES + (carried_bits(8) / 8) as u16 + CROSSING_BYTES,
+            true if pipes::are_several(rack) => {
+                HEAD_HEADER_BYTES + (carried_bits(8) / 8) as u16 + CROSSING_BYTES
+            }
             true => HEAD_HEADER_BYTES + HEAD_BYTES,
         };
         let session = copies_of_heads(session(rack, host.port), host.port, CLASS_CONTROL, bytes);
@@ -170,7 +172,8 @@ fn crossings(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Upd
     let controllers = pipes::pipe_of(rack.switch.cpu_port);
     let mut owned = |table, key, index: u64, pipe: u16, what: String| -> Result<(), EntityError> {
         if pipe != controllers {
-            let entry = Entry::of(table).exact(key, index).action(GO_TO).param("owner", loops::way_to(rack, pipe));
+            let entry =
+                Entry::of(table).exact(key, index).action(GO_TO).param("owner", loops::way_to(rack, pipe));
             updates.push((what, entry.update(schema)?));
         }
         Ok(())

@@ -14,7 +14,9 @@ mod times;
 
 pub use drops::{DEMOTED, LANE_TAKEN, NO_LOSS};
 
-use super::{Claim, Crossing, Denied, DropReason, EtherTypeState, Header, Protocol, ReasonCounter, Scheme};
+use super::{
+    Claim, Crossing, Denied, DropReason, EtherTypeState, Header, Protocol, ReasonCounter, Scheme, Spacing,
+};
 use crate::arch::Arch;
 use crate::rack::{Rack, Section, Sink};
 use p4rack_p4rt::entity::{EntityError, Entry};
@@ -286,7 +288,13 @@ impl Protocol for Edm {
             per_wire_bytes: self.wire_bytes(self.chunk_bytes.into()),
             bytes: u64::from(times::CROSSING_BYTES),
             passes: if self.claims_on(Arch::Tna) { 3 } else { 2 },
-            field: ("edm.chunk_bytes", self.chunk_bytes.into(), check::CHUNK_BYTES_MAX),
+            field: Spacing {
+                name: "edm.chunk_bytes",
+                value: self.chunk_bytes.into(),
+                wire_bytes: 1,
+                most: check::CHUNK_BYTES_MAX,
+                power: self.claims_on(Arch::Tna),
+            },
         })
     }
 
