@@ -473,7 +473,7 @@ fn requests_that_the_ports_between_pipes_do_not_carry_are_refused() {
         for (hosts, description) in [
             (4, ""),
             (6, "shares = false"),
-            (7, "shares = false\nchunk_bytes = 1206"),
+            (7, "shares = false\nchunk_bytes = 1205"),
             (2, "chunk_bytes = 512"),
         ] {
             let rack = full(hosts, description);
@@ -481,8 +481,8 @@ fn requests_that_the_ports_between_pipes_do_not_carry_are_refused() {
         }
         for (hosts, description, help) in [
             (3, "chunk_bytes = 256", "write edm.chunk_bytes = 1024 or more, or"),
-            (7, "shares = false", "write edm.chunk_bytes = 1206 or more, or"),
-            (7, "shares = false\nchunk_bytes = 1205", "write edm.chunk_bytes = 1206 or more, or"),
+            (7, "shares = false", "write edm.chunk_bytes = 1205 or more, or"),
+            (7, "shares = false\nchunk_bytes = 1204", "write edm.chunk_bytes = 1205 or more, or"),
             (5, "", "carries 137.4 million of 91 bytes: spread fewer and slower ports"),
         ] {
             let error = generate(&full(hosts, description), edm, arch).unwrap_err().to_string();
