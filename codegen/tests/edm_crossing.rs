@@ -482,7 +482,7 @@ fn requests_that_the_ports_between_pipes_do_not_carry_are_refused() {
         for (hosts, description, help) in [
             (3, "chunk_bytes = 256", "write edm.chunk_bytes = 1024 or more, or"),
             (7, "shares = false", "write edm.chunk_bytes = 1205 or more, or"),
-            (7, "shares = false\nchunk_bytes = 1204", "write edm.chunk_bytes = 1205 or more, or"),
+            (7, "shares = false\nchunk_bytes = 1200", "write edm.chunk_bytes = 1205 or more, or"),
             (5, "", "carries 137.4 million of 91 bytes: spread fewer and slower ports"),
         ] {
             let error = generate(&full(hosts, description), edm, arch).unwrap_err().to_string();
