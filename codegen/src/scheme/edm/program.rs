@@ -57,6 +57,8 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     // For architectures with stateful ALUs.
     "edm/alu/accept_parameters",
     "edm/alu/accept",
+    "edm/alu/forward_parameters",
+    "edm/alu/forward",
     "edm/alu/constants",
     "edm/alu/metadata",
     "edm/alu/parsed",
