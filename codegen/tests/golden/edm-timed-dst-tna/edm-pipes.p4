@@ -109,12 +109,12 @@ const int<32> EDM_WINDOW_MORE = -3072;  // what a chunk uses up of its right if 
 const bit<8> EDM_PASS_EARLY_WINDOW = 1; // little was claimed before: a window was granted
 const bit<8> EDM_PASS_EARLY        = 2; // a chunk was granted, or nothing
 
-// Where the registers of a frame are, of hosts in several pipes: bits of `step`, and of the pass of a frame that crossed.
-const bit<8> EDM_HERE      = 0;  // all of them in this pipe
-const bit<8> EDM_AT_TIME   = 2;  // its lane is in another one
-const bit<8> EDM_AT_LANE   = 4;  // the clock of its data's destination is
-const bit<8> EDM_ELSEWHERE = 6;  // both are
-const bit<8> EDM_SETTLES   = 14; // it is back in the pipe of its lane, and brings its wait; with bit 0, it was granted a window
+// Which registers of a frame are in this pipe: bits of `step`, and of the pass of a frame that crossed.
+const bit<8> EDM_HERE      = 0;  // all
+const bit<8> EDM_AT_TIME   = 2;  // the clock of its data's destination, not its lane
+const bit<8> EDM_AT_LANE   = 4;  // its lane, not the clock
+const bit<8> EDM_ELSEWHERE = 6;  // neither
+const bit<8> EDM_SETTLES   = 14; // its lane, for which it brings its wait; with bit 0, it was granted a window
 const bit<8> EDM_MANAGES   = 16; // the controller's, in the pipe of the registers that it is about
 
 // By which the controller's frames come back to the pipe of its port.
@@ -841,9 +841,9 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
     }
 }
 
-// Hosts are in several pipes, and each pipe has registers of its own. A message's lane is in the pipe by which its data comes in, so
-// that data finds its rights there and goes on; the clock of a link is in the pipe of its port. What asks for time in
-// another pipe visits both:
+// Hosts are in several pipes, and each pipe has registers of its own. A message's lane is in the pipe by which its data comes in,
+// so that data finds its rights there and goes on; the clock of a link is in the pipe of its port. What asks for time in another
+// pipe visits both:
 //
 //     its data's source's pipe   its destination's pipe      the source's pipe again
 //     EDM_AT_LANE                EDM_AT_TIME                 EDM_SETTLES
@@ -853,8 +853,8 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
 //     +--------------------+     +---------------------+     +--------------------+
 //
 // Each arrow between pipes is a port that comes back, in the pipe that it leads to. A notification crosses itself, and so does a
-// request, which begins in the pipe of its data's destination and so has a crossing more. A chunk goes on to its host; a copy of its
-// head crosses instead. On such a port the headers of the passes are in front:
+// request, which begins in the pipe of its data's destination and so has a crossing more. A chunk goes on to its host; a copy of
+// its head crosses instead. On such a port the headers of the passes are in front:
 //
 //      0        8        15        24                         56 bits
 //     +--------+--------+---------+--------------------------+------------------+
@@ -870,8 +870,8 @@ control EdmPipes(inout headers_t hdr, inout metadata_t meta,
         meta.edm.owner = owner;
     }
 
-    // Links whose clocks, and pairs whose lanes, are not in the pipe of the controller's port: where its management frames have to
-    // go.
+    // Where the controller's management frames have to go: links whose clocks, and pairs whose lanes, are not in the pipe of its
+    // port.
     table owners {
         key = {
             hdr.edm_management.index : exact;
@@ -1283,7 +1283,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                     touch.execute(meta.edm.cell[6:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
                 }
             }
-            if (meta.edm.op != EDM_OP_NONE && meta.edm.claims == 1 && meta.edm.memory != 0 && 
+            if (meta.edm.op != EDM_OP_NONE && meta.edm.claims == 1 && meta.edm.memory != 0 &&
                 ig_intr_md.resubmit_flag == 0 && meta.edm.step[2:2] == 0) {
                 meta.edm.to_near = claim_destination.execute(meta.edm.to[15:0]);
             }
@@ -1447,8 +1447,8 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
         hdr.edm_message.offset = (bit<32>) meta.edm.to_wait;
     }
 
-    // What the pipe of the clock says goes to that of the lane in fields that have served: the notification's wait, the request's
-    // offset, and the key of a chunk's head.
+    // The wait goes to the pipe of the lane in a field that is free: the notification's wait, the request's offset, and the key
+    // of a chunk's head.
     @hidden action take_notification_back() {
         hdr.edm_control.wait = (bit<32>) meta.edm.to_wait;
         hdr.again.pass       = meta.edm.to_near | EDM_SETTLES;
@@ -1707,9 +1707,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
-    action forward(port_t port, bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
-        bit<32> edm_chunk_time,
-        port_t edm_away, MirrorId_t edm_head_way) {
+    action forward(port_t port, port_t edm_away, MirrorId_t edm_head_way,
+        bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
+        bit<32> edm_chunk_time) {
         ig_tm_md.ucast_egress_port      = port;
         meta.known                      = 1;
         meta.known_port                 = port;
@@ -1718,9 +1718,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.edm.destination_asked      = edm_asked;
         meta.edm.destination_memory     = edm_memory;
         meta.edm.destination_rate       = edm_rate;
+        meta.edm.destination_chunk_time = edm_chunk_time;
         meta.edm.away                   = edm_away;
         meta.edm.head_way               = edm_head_way;
-        meta.edm.destination_chunk_time = edm_chunk_time;
     }
 
     table l2_forward {
