@@ -334,7 +334,14 @@ fn no_line_is_untidy() {
         let program = p4rack_codegen::render_p4(&rack, rack.scheme(), Arch::Tna).unwrap();
         (PathBuf::from(format!("{mode}-of-chunks.p4")), program)
     });
-    for (path, contents) in generated().into_iter().chain(others).chain(chunks).chain(of_options()) {
+    let pipes = [Arch::Tna, Arch::T2na].map(|arch| {
+        let text = include_str!("../../examples/edm-pipes.toml").replace("[edm]", "[edm]\nshares = false");
+        let rack = Rack::parse(&text, "pipes.toml").unwrap();
+        let program = p4rack_codegen::render_p4(&rack, Scheme::EDM_TIMED_DST, arch).unwrap();
+        (PathBuf::from(format!("pipes-without-shares-{arch}.p4")), program)
+    });
+    let others = others.into_iter().chain(chunks).chain(pipes).chain(of_options());
+    for (path, contents) in generated().into_iter().chain(others) {
         for (i, line) in contents.lines().enumerate() {
             assert!(!line.ends_with(' ') && !line.contains('\t'), "{}:{}: {line:?}", path.display(), i + 1);
             let is_p4 = path.extension().is_some_and(|ending| ending == "p4");
