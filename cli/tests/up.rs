@@ -120,6 +120,24 @@ fn hosts_on_all_pipes_of_a_chip_lose_nothing() {
     assert!(scheme["rpc"].as_array().is_some_and(|rpc| rpc.iter().all(|v| number(v, "completed") > 0)));
 }
 
+/// The same of remote memory: clients in all pipes read and write what one host of the first has.
+#[test]
+fn memory_in_another_pipe_of_a_chip_loses_nothing() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let args = ["--duration", "2", "--scheme", "edm-timed-dst"];
+    let results = up(&folder, &repo("examples/edm-pipes.toml"), &args);
+    assert_eq!(results["setting"]["arch"], "tna");
+    let scheme = &results["schemes"][0];
+    assert_eq!(number(scheme, "fabric_drops"), 0, "{scheme}");
+    let store = &scheme["store"];
+    assert_eq!((number(store, "lost"), number(store, "wrong")), (0, 0), "{store}");
+    assert!(store["ops_per_s"].as_f64().is_some_and(|rate| rate > 50.0), "{store}");
+}
+
 /// One sender and many receivers, and beside the real figures those of virtual time.
 #[test]
 fn an_outcast_runs_in_both_worlds() {

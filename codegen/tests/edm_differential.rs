@@ -16,10 +16,12 @@ use common::any_edm::{CHUNK, frame, unpad};
 use common::edm::edm_of;
 use common::random::{Random, variable};
 use common::*;
-use p4rack_codegen::scheme::edm::{DATA_COUNTER, DEMANDS_COUNTER, DEMOTED_COUNTER};
-use p4rack_codegen::{Arch, Rack};
-use p4rack_wire::Nanos;
+use p4rack_codegen::rack::Host;
+use p4rack_codegen::scheme::edm::{DATA_COUNTER, DEMANDS_COUNTER, DEMOTED_COUNTER, Edm};
+use p4rack_codegen::{Arch, Rack, Scheme};
+use p4rack_wire::{MacAddr, Nanos};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 /// Frames of a run; then everything starts again, at another time.
 const RUN: usize = 5_000;
@@ -54,6 +56,33 @@ fn described(mode: &str, demands: u16) -> Rack {
 #[test]
 fn clocks_of_destinations_agree() {
     compare("timed-dst", 3);
+}
+
+/// Hosts in all pipes, most frames between two of them; and two hosts in each of two.
+#[test]
+fn clocks_of_destinations_in_several_pipes_agree() {
+    for ports in [[1, 131, 260, 389], [131, 1, 6, 130]] {
+        compare_of(|| at_ports(described("timed-dst", 3), &ports));
+    }
+}
+
+/// A program for several pipes does what that for one does where all frames stay in one.
+#[test]
+fn where_nothing_crosses_a_program_for_several_pipes_is_that_for_one() {
+    for (arch, shares) in [(Arch::Tna, false), (Arch::T2na, false), (Arch::Tna, true), (Arch::T2na, true)] {
+        let of = |last: u16| {
+            let mut rack = with_shares(shares);
+            let host = rack.hosts[3].clone();
+            let mac = MacAddr([2, 0, 0, 0, 0, 5]);
+            rack.hosts.push(Host { name: "h5".to_owned(), mac, ..host });
+            let mut rack = at_ports(rack, &[1, 2, 3, 4, last]);
+            rack.switch.cpu_port = 64;
+            Built::on(rack, Scheme::EDM_TIMED_DST, arch)
+        };
+        let two = [of(5), of(131)];
+        assert_eq!(two.each_ref().map(|built| built.p4().contains("EDM_AT_LANE")), [false, true]);
+        agree(&two);
+    }
 }
 
 #[test]
@@ -91,11 +120,26 @@ fn programs_that_differ_do_not_agree() {
     }
 }
 
-/// Compares the programs of all architectures, which meet every reason for drops but the meters'.
+/// The rack of clocks of destinations, with windows for shares of links.
+fn with_shares(shares: bool) -> Rack {
+    let mut rack = described("timed-dst", 3);
+    let edm = rack.protocol::<Edm>().unwrap().clone();
+    rack.protocols = vec![Arc::new(Edm { shares, window: 4, ..edm })];
+    rack
+}
+
+/// Compares the programs of all architectures.
 fn compare(mode: &str, demands: u16) {
-    let rack = described(mode, demands);
-    let scheme = rack.scheme();
-    let built = Arch::ALL.map(|arch| Built::on(described(mode, demands), scheme, arch));
+    compare_of(|| described(mode, demands));
+}
+
+fn compare_of(rack: impl Fn() -> Rack) {
+    agree(&Arch::ALL.map(|arch| Built::on(rack(), rack().scheme(), arch)));
+}
+
+/// Compares programs, which meet every reason for drops but the meters'.
+fn agree(built: &[Built]) {
+    let (scheme, demands) = (built[0].scheme, edm_of(&built[0]).demands);
     let frames = variable("P4RACK_FRAMES", FRAMES as u64) as usize;
     let seed = variable("P4RACK_SEED", 1);
     println!("{scheme}, {demands} demands: {frames} frames, seed {seed}");
@@ -104,10 +148,10 @@ fn compare(mode: &str, demands: u16) {
     while left > 0 {
         let count = left.min(RUN);
         left -= count;
-        met.extend(run(&built, &mut random, count).into_iter().map(|(reason, _)| reason));
+        met.extend(run(built, &mut random, count).into_iter().map(|(reason, _)| reason));
     }
     let all = built[0].runs().drop_reasons();
-    let lanes_unused = edm_of(&built[0]).lanes() > u32::from(demands);
+    let lanes_unused = edm_of(&built[0]).lanes() > demands;
     let never = all.iter().map(|reason| reason.name).filter(|reason| !met.contains(reason));
     // Rings have room for all lanes.
     let possible = |reason: &&str| {
@@ -119,8 +163,8 @@ fn compare(mode: &str, demands: u16) {
     assert!(never.is_empty(), "never met: {never:?}");
 }
 
-/// Result of a frame: frames and their ports, the controller's frame, data demoted.
-type Outcome = (Vec<(u16, Vec<u8>)>, Option<Vec<u8>>, [u64; 2]);
+/// Result of a frame: frames and the hosts at their ports, the controller's frame, data demoted.
+type Outcome = (Vec<(usize, Vec<u8>)>, Option<Vec<u8>>, [u64; 2]);
 
 /// One run; the reasons for drops that it met.
 fn run(built: &[Built], random: &mut Random, frames: usize) -> Vec<(&'static str, u64)> {
@@ -139,8 +183,12 @@ fn run(built: &[Built], random: &mut Random, frames: usize) -> Vec<(&'static str
         let (port, frame) = frame(&built[0].rack, random);
         let mut outcomes = rigs.iter_mut().map(|rig| {
             rig.now += Nanos(step);
-            let mut sent = rig.send(port, &frame);
-            sent.iter_mut().for_each(|(_, frame)| unpad(&rig.built.rack, frame));
+            let rack = &rig.built.rack.clone();
+            let sent = rig.send(port, &frame).into_iter().map(|(port, mut frame)| {
+                unpad(rack, &mut frame);
+                (position_of(rack, port), frame)
+            });
+            let mut sent: Vec<_> = sent.collect();
             sent.sort();
             let mut reply = Vec::new();
             let reply = rig.switch.poll_cpu(&mut reply).then_some(reply);
@@ -160,8 +208,10 @@ fn run(built: &[Built], random: &mut Random, frames: usize) -> Vec<(&'static str
         }
     }
     let counted = |rig: &Rig| {
-        let ports = [0, 1, 2, 3, 4]
-            .map(|port| [DEMANDS_COUNTER, DATA_COUNTER].map(|counter| rig.counter(counter, port).packets));
+        let ports = rig.built.rack.hosts.iter().map(|host| host.port.into()).chain([0]);
+        let ports: Vec<_> = ports
+            .map(|port| [DEMANDS_COUNTER, DATA_COUNTER].map(|counter| rig.counter(counter, port).packets))
+            .collect();
         // Only v1model's frames are copied to look for demands that wait.
         let drops = rig.all_drops().into_iter().filter(|(reason, _)| *reason != "edm_looked");
         (drops.collect::<Vec<_>>(), ports)
@@ -174,7 +224,7 @@ fn run(built: &[Built], random: &mut Random, frames: usize) -> Vec<(&'static str
 }
 
 fn shown((sent, reply, demoted): &Outcome) -> String {
-    let shown = |(port, frame): &(u16, Vec<u8>)| {
+    let shown = |(port, frame): &(usize, Vec<u8>)| {
         format!("{port}: {} bytes, {:02x?}\n", frame.len(), &frame[..frame.len().min(48)])
     };
     let sent = sent.iter().map(shown);

@@ -2,11 +2,13 @@
 #![allow(clippy::unwrap_used)]
 
 use p4rack_codegen::rack::{Host, Rack};
+use p4rack_codegen::scheme::edm::Edm;
 use p4rack_codegen::{Arch, Scheme, generate};
 use p4rack_p4::fit;
 use p4rack_p4::{Options, compile};
 use p4rack_wire::MacAddr;
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// A rack of this many hosts in one pipe, one per port but those by which frames come back, with a protocol's table.
 /// The first generation's pipes have 64 channels of 25 Gb/s, of which a port of 100 Gb/s takes four.
@@ -95,6 +97,31 @@ fn edm_for_all_ports_of_a_pipe_fits_into_both_generations() {
                 assert_eq!(stages(&rack, scheme, arch), expected, "{scheme} on {arch}, {hosts} hosts");
             }
         }
+    }
+}
+
+/// Hosts that take turns in the pipes. All have memory, of 144 the first 16.
+#[test]
+fn edm_for_hosts_on_all_pipes_takes_the_stages_that_its_documents_name() {
+    for (shares, expected) in [(false, [8, 7, 8, 7, 8, 7]), (true, [10; 6])] {
+        let mut taken = Vec::new();
+        for (hosts, gbps) in [(6, 100), (64, 25), (144, 10)] {
+            let mut rack =
+                rack(1, &format!("[edm]\nmode = \"timed-dst\"\nmemory = [\"h1\"]\nshares = {shares}"));
+            let rate_bps = gbps * 1_000_000_000;
+            let first = Host { rate_bps, port_rate_bps: rate_bps, ..rack.hosts[0].clone() };
+            rack.hosts = (0..hosts).map(|n| on_pipe(&first, n)).collect();
+            let memory = rack
+                .hosts
+                .iter()
+                .take(if hosts == 144 { 16 } else { 64 })
+                .map(|host| host.name.clone())
+                .collect();
+            let edm = rack.protocol::<Edm>().unwrap().clone();
+            rack.protocols = vec![Arc::new(Edm { memory, ..edm })];
+            taken.extend([Arch::Tna, Arch::T2na].map(|arch| stages(&rack, rack.scheme(), arch)));
+        }
+        assert_eq!(taken, expected, "shares: {shares}");
     }
 }
 

@@ -30,7 +30,7 @@ fn generated() -> Files {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(name);
         Rack::load(path).unwrap_or_else(|error| panic!("{error}"))
     };
-    let (rack, pipes) = (example("pl2-incast.toml"), example("pl2-pipes.toml"));
+    let [rack, pipes, memory_pipes] = ["pl2-incast.toml", "pl2-pipes.toml", "edm-pipes.toml"].map(example);
     let breakout = Rack::parse(BREAKOUT, "breakout.toml").unwrap_or_else(|error| panic!("{error}"));
     let memory = Rack::parse(MEMORY, "memory.toml").unwrap_or_else(|error| panic!("{error}"));
     let [destinations, both] = ["timed-dst", "timed"].map(with_pl2);
@@ -48,8 +48,13 @@ fn generated() -> Files {
         let of_pl2 = schemes(&rack).into_iter().map(|scheme| (&rack, scheme));
         let of_edm = schemes(&memory).into_iter().skip(1).map(|scheme| (&memory, scheme));
         let of_both = [&destinations, &both].map(|rack| (rack, rack.scheme()));
-        let of_others = [(&pipes, Scheme::PL2_CLOCK), (&offload, Scheme::COWBIRD)];
-        of_pl2.chain(of_edm).chain(of_both).chain(of_others).map(move |(rack, scheme)| (rack, scheme, arch))
+        let of_pipes = [(&pipes, Scheme::PL2_CLOCK), (&memory_pipes, Scheme::EDM_TIMED_DST)];
+        of_pl2
+            .chain(of_edm)
+            .chain(of_both)
+            .chain(of_pipes)
+            .chain([(&offload, Scheme::COWBIRD)])
+            .map(move |(rack, scheme)| (rack, scheme, arch))
     });
     let racks = of_v1model.map(|(rack, scheme)| (rack, scheme, Arch::V1model)).chain(of_tofino);
     for (rack, scheme, arch) in racks {
@@ -329,7 +334,14 @@ fn no_line_is_untidy() {
         let program = p4rack_codegen::render_p4(&rack, rack.scheme(), Arch::Tna).unwrap();
         (PathBuf::from(format!("{mode}-of-chunks.p4")), program)
     });
-    for (path, contents) in generated().into_iter().chain(others).chain(chunks).chain(of_options()) {
+    let pipes = [Arch::Tna, Arch::T2na].map(|arch| {
+        let text = include_str!("../../examples/edm-pipes.toml").replace("[edm]", "[edm]\nshares = false");
+        let rack = Rack::parse(&text, "pipes.toml").unwrap();
+        let program = p4rack_codegen::render_p4(&rack, Scheme::EDM_TIMED_DST, arch).unwrap();
+        (PathBuf::from(format!("pipes-without-shares-{arch}.p4")), program)
+    });
+    let others = others.into_iter().chain(chunks).chain(pipes).chain(of_options());
+    for (path, contents) in generated().into_iter().chain(others) {
         for (i, line) in contents.lines().enumerate() {
             assert!(!line.ends_with(' ') && !line.contains('\t'), "{}:{}: {line:?}", path.display(), i + 1);
             let is_p4 = path.extension().is_some_and(|ending| ending == "p4");

@@ -1,9 +1,10 @@
 //! Frames that cross from one pipe of a chip to another, where each has registers of its own.
 
 use super::pipes::{PIPE_PORTS, are_several, pipe_of, used};
-use super::{Crossing, Rack, loops};
+use super::{Crossing, Protocol, Rack, Spacing, loops};
 use crate::arch::Arch;
 use p4rack_wire::ethernet::overhead;
+use std::sync::Arc;
 
 /// Rate of a port by which frames come back, in both generations, in bits per second.
 const LOOP_BPS: u64 = 100_000_000_000;
@@ -13,7 +14,8 @@ const LOOP_BPS: u64 = 100_000_000_000;
 /// Protocols keep the state of a link or a lane in registers. Frames from another pipe would find another register for
 /// the same link, without the first pipe's grants: they have to visit that pipe.
 pub(crate) fn refuses(rack: &Rack) -> Option<String> {
-    if are_several(rack) && rack.protocols.iter().all(|protocol| protocol.crossing().is_some()) {
+    let crosses = |protocol: &Arc<dyn Protocol>| protocol.crossing().is_some();
+    if are_several(rack) && rack.protocols.len() == 1 && rack.protocols.iter().all(crosses) {
         return loops::loop_port(rack).err().or_else(|| too_many(rack));
     }
     if !rack.switch.arch.is_tofino() || rack.protocols.is_empty() {
@@ -62,19 +64,23 @@ fn too_many(rack: &Rack) -> Option<String> {
         let carried_s = LOOP_BPS / 8 / wire_bytes;
         let asked = |pipe: &u16| {
             let between_bps = rate_bps(&|other| other == *pipe).min(rate_bps(&|other| other != *pipe));
-            (2 * between_bps / 8 / crossing.per_wire_bytes, *pipe)
+            (crossing.passes * between_bps / 8, *pipe)
         };
-        let (asked_s, pipe) = used(rack).iter().map(asked).max()?;
-        let (field, value) = crossing.field;
+        let (wire_bytes_s, pipe) = used(rack).iter().map(asked).max()?;
+        let asked_s = wire_bytes_s / crossing.per_wire_bytes;
+        let Spacing { name, value, wire_bytes: each, most, power } = crossing.field;
+        let missing = wire_bytes_s.div_ceil(carried_s).saturating_sub(crossing.per_wire_bytes);
+        let enough = value + missing.div_ceil(each.max(1));
+        let enough = if power { enough.next_power_of_two() } else { enough };
+        let more = if enough <= most { format!("write {name} = {enough} or more, or ") } else { String::new() };
         (asked_s > carried_s).then(|| {
             format!(
                 "would send up to {:.1} million {} a second through port {} of pipe {pipe}, which carries {:.1} million of \
-                 {wire_bytes} bytes: write {field} = {} or more, or spread fewer and slower ports over the pipes",
+                 {wire_bytes} bytes: {more}spread fewer and slower ports over the pipes",
                 asked_s as f64 / 1e6,
                 crossing.name,
                 loops::way_to(rack, pipe),
-                carried_s as f64 / 1e6,
-                (value * asked_s).div_ceil(carried_s)
+                carried_s as f64 / 1e6
             )
         })
     })

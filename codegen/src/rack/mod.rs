@@ -20,7 +20,7 @@ pub use pool::{Cache, Pool};
 pub(crate) use protocol::reason;
 pub use protocol::{
     Carried, Claim, Cost, Crossing, Definition, Denied, DropReason, EtherTypeState, Header, Protocol,
-    ReasonCounter, Reservations,
+    ReasonCounter, Reservations, Spacing,
 };
 pub use reader::{At, FieldError, RackError, Section, Sink};
 pub use run::{KvServer, Run};

@@ -260,7 +260,7 @@ impl PartialEq for dyn Protocol {
     }
 }
 
-/// Frames that visit the registers of another pipe and come back, two crossings each.
+/// Frames that visit the registers of another pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crossing {
     /// What they are called.
@@ -269,8 +269,26 @@ pub struct Crossing {
     pub per_wire_bytes: u64,
     /// Its own bytes, without FCS and without what precedes a frame that crosses.
     pub bytes: u64,
-    /// The field on which that depends in proportion, and its value.
-    pub field: (&'static str, u64),
+    /// How often the port of a pipe brings one, if its hosts send and get as much as their links carry: those from other pipes, and
+    /// those that come back.
+    pub passes: u64,
+    /// The field that says how many full frames those are, or how long.
+    pub field: Spacing,
+}
+
+/// A field of a description that makes frames that cross rarer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spacing {
+    /// The field.
+    pub name: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// Bytes by which [`Crossing::per_wire_bytes`] is more for each 1 of it.
+    pub wire_bytes: u64,
+    /// Its maximum.
+    pub most: u64,
+    /// Whether it has to be a power of two.
+    pub power: bool,
 }
 
 /// Frames that belong to a single protocol.

@@ -245,7 +245,7 @@ fn context(rack: &Rack) -> Value {
         "next_headers": rows(&next, |name, state| format!("            {name} : {state};")),
         "tagged_headers": rows(&tagged, |name, state| format!("            {name} : {state};")),
         "protocols": rack.protocols.iter().any(|one| !one.definition().templates().is_empty()),
-        "passes": passes().next().is_some(),
+        "passes": passes().next().is_some() || pipes::are_several(rack),
         "shared": rack.has_shared_ports(),
         "pass_padding": arch.pass_bits().saturating_sub(left),
         "loop_port": loops::loop_port(rack).ok().flatten(),

@@ -70,6 +70,8 @@ pub(super) const SLOTS: &[(&str, &str)] = &[
     // Where a frame's head returns as a copy behind a header: that header's fields, and their values.
     (HEAD, LINE),
     ("head_values", ", "),
+    // The first byte of a head that crosses to another pipe of a chip as it is: the pass that it comes in for.
+    ("crossing_mark", ""),
     // Types of headers that frames carry from ingress to egress (`Protocol::carried`).
     ("carried_types", LINE),
     // The parser again: its notes on a frame's arrival time, in this pass or before another one.

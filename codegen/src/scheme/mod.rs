@@ -25,7 +25,7 @@ pub use pl2::sequence_ether_type;
 
 pub use crate::rack::{
     Carried, Claim, Cost, Crossing, Definition, Denied, DropReason, EtherTypeState, Header, Protocol,
-    ReasonCounter, Reservations, Scheme, TOGETHER,
+    ReasonCounter, Reservations, Scheme, Spacing, TOGETHER,
 };
 
 use crate::rack::{L2, Rack};

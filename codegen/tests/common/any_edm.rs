@@ -20,9 +20,10 @@ pub fn unpad(rack: &Rack, frame: &mut Vec<u8>) {
     }
 }
 
-/// A frame of any sort, good or bad, and its port.
+/// A frame of any sort, good or bad, and its port: of one of the rack's first four hosts.
 pub fn frame(rack: &Rack, random: &mut Random) -> (u16, Vec<u8>) {
-    let (from, to) = (1 + random.below(4) as u16, 1 + random.below(4) as u16);
+    let port = |n: u64| rack.hosts[n as usize].port;
+    let (from, to) = (port(random.below(4)), port(random.below(4)));
     let way = (from, to);
     let ether_type = rack.protocol::<Edm>().unwrap().ether_type;
     let packet_out = |egress_port: u16, frame: Vec<u8>| {
@@ -56,7 +57,7 @@ pub fn frame(rack: &Rack, random: &mut Random) -> (u16, Vec<u8>) {
             (from, frame)
         }
         28 => {
-            let egress_port = [0, 1, 3, 600][random.below(4) as usize];
+            let egress_port = [0, port(0), port(2), 600][random.below(4) as usize];
             let inner = match random.below(2) {
                 0 => plain(mac(rack, from), mac(rack, to), EtherType::IPV4, &[]),
                 _ => carried(rack, way, &demand(random), false),
@@ -68,17 +69,23 @@ pub fn frame(rack: &Rack, random: &mut Random) -> (u16, Vec<u8>) {
             let target = [Target::Source as u8, Target::Destination as u8, Target::Rights as u8, 7];
             let targets = if random.below(9) == 0 { 4 } else { 3 };
             let target = target[random.below(targets) as usize];
-            let most = match random.below(9) {
-                0 => 1 << 12,
-                _ if target == Target::Rights as u8 => rack.protocol::<Edm>().unwrap().cell_count(rack),
-                _ => 5,
+            let index = match random.below(9) {
+                0 => random.below(1 << 12),
+                _ if target == Target::Rights as u8 => {
+                    random.below(rack.protocol::<Edm>().unwrap().cell_count(rack))
+                }
+                // The controller's own link, or a host's.
+                _ => match random.below(5) {
+                    0 => 0,
+                    n => u64::from(port(n - 1)),
+                },
             };
             let asked = Management {
                 version: VERSION,
                 kind: kinds[random.below(4) as usize] as u8,
                 target,
                 token: 99,
-                index: random.below(most) as u32,
+                index: index as u32,
                 value: random.below(2_000) as u32,
             };
             let mut bytes = vec![0; Management::BYTES];

@@ -2,7 +2,7 @@
 
 use super::times::UNIT_BYTES;
 use super::{Edm, Mode, calendar};
-use crate::rack::Rack;
+use crate::rack::{Rack, loops, pipes};
 use serde_json::{Value, json};
 
 /// Values of a port's number: `PORT_COUNT` of the P4 text.
@@ -74,7 +74,12 @@ pub(super) fn add(edm: &Edm, rack: &Rack, context: &mut Value) {
         clock["is_source"] = json!(is_source);
     }
     if edm.claims(rack) {
-        add_claims(edm, context);
+        add_claims(edm, rack, context);
+    }
+    if pipes::are_several(rack) {
+        let home = loops::way_to(rack, pipes::pipe_of(rack.switch.cpu_port));
+        context["controller_home"] = json!(home);
+        context["owned_lanes"] = json!(edm.pair_lanes(rack).next_power_of_two().max(1024));
     }
     match edm.mode {
         Mode::TimedDst | Mode::Timed => {}
@@ -84,7 +89,7 @@ pub(super) fn add(edm: &Edm, rack: &Rack, context: &mut Value) {
 }
 
 /// Context of a host's share of a link: a register of claimed time, in front of those of rights.
-fn add_claims(edm: &Edm, context: &mut Value) {
+fn add_claims(edm: &Edm, rack: &Rack, context: &mut Value) {
     let (chunk, window) = (u64::from(edm.chunk_bytes), u64::from(edm.window_bytes()));
     let claim = |side: &str, of: &str| {
         json!({
@@ -111,8 +116,11 @@ fn add_claims(edm: &Edm, context: &mut Value) {
     };
     context["claim_ways"] =
         json!([way("chunk", "on"), way("window", "on"), way("chunk", "back"), way("window", "back")]);
-    let near =
-        claims.iter().map(|claim| format!("meta.edm.{} == 1", claim["flag"].as_str().unwrap_or_default()));
+    // Passes in another pipe have the flag in a bit of their number.
+    let bit = if pipes::are_several(rack) { "[0:0]" } else { "" };
+    let near = claims
+        .iter()
+        .map(|claim| format!("meta.edm.{}{bit} == 1", claim["flag"].as_str().unwrap_or_default()));
     context["near"] = json!(near.collect::<Vec<String>>().join(" && "));
     context["claims"] = json!(claims);
     context["behind"] = json!("chunk");

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// Minimum bytes of a chunk: its frame is longer than the grant that its head becomes.
 const CHUNK_BYTES_MIN: u64 = 32;
 /// Maximum bytes of a chunk: its frame is no longer than a full one with a tag.
-const CHUNK_BYTES_MAX: u64 = overhead::MTU + 18 - HEADERS;
+pub(super) const CHUNK_BYTES_MAX: u64 = overhead::MTU + 18 - HEADERS;
 /// Maximum hosts if waiting demands name them by a byte.
 const HOSTS_MAX: usize = 255;
 /// Maximum cells in total.

@@ -1,10 +1,10 @@
 //! Entries that EDM adds to a program.
 
 use super::alu::LATER_PASS_BITS;
-use super::times::{HEAD_BYTES, HEADERS, UNIT_BYTES};
+use super::times::{CROSSING_BYTES, HEAD_BYTES, HEADERS, UNIT_BYTES};
 use super::{CLASS_CONTROL, CONTROL_METER, Edm, Mode};
-use crate::rack::loops::carried_bits;
-use crate::rack::{Host, Rack};
+use crate::rack::loops::{self, carried_bits};
+use crate::rack::{Host, Rack, pipes};
 use crate::scheme::parts::{copies_of_heads, meter};
 use p4rack_p4rt::entity::{EntityError, Entry};
 use p4rack_p4rt::p4::v1::Update;
@@ -28,6 +28,11 @@ const TO_GRANTEE: &str = "RackIngress.edm.to_grantee";
 const PARTNERS: &str = "RackIngress.edm.partners";
 const ABOUT_PARTNER: &str = "RackIngress.edm.about_partner";
 
+/// Tables of the ways to registers of other pipes, and their action.
+const OWNERS: &str = "RackIngress.edm_pipes.owners";
+const LANE_OWNERS: &str = "RackIngress.edm_pipes.lane_owners";
+const GO_TO: &str = "RackIngress.edm_pipes.go_to";
+
 /// Bytes before a copied head on Tofino: those of `head_t` in the P4 text.
 const HEAD_HEADER_BYTES: u16 = 9;
 /// The same of `matched`.
@@ -37,10 +42,37 @@ const MATCHED_HEADER_BYTES: u16 = 27;
 pub(super) fn source(edm: &Edm, rack: &Rack, position: usize, entry: Entry) -> Entry {
     let entry = host(edm, rack, position, entry);
     // Under `matched` the tables of grantees name it.
-    match rack.switch.arch.is_tofino() && edm.mode != Mode::Matched {
+    let entry = match rack.switch.arch.is_tofino() && edm.mode != Mode::Matched {
         true => entry.param("edm_session", session(rack, rack.hosts[position].port)),
         false => entry,
+    };
+    match pipes::are_several(rack) {
+        true => entry.param("edm_home", way_to(rack, &rack.hosts[position])),
+        false => entry,
     }
+}
+
+/// A host's numbers as a destination. If hosts are in several pipes, with the ways to its one.
+pub(super) fn destination(edm: &Edm, rack: &Rack, position: usize, entry: Entry) -> Entry {
+    let entry = host(edm, rack, position, entry);
+    let of = &rack.hosts[position];
+    match pipes::are_several(rack) {
+        true => entry
+            .param("edm_away", way_to(rack, of))
+            .param("edm_head_way", head_session(rack, pipes::pipe_of(of.port))),
+        false => entry,
+    }
+}
+
+/// The port by which frames come to a host's pipe.
+fn way_to(rack: &Rack, host: &Host) -> u16 {
+    loops::way_to(rack, pipes::pipe_of(host.port))
+}
+
+/// The clone session of heads that go to a pipe.
+fn head_session(rack: &Rack, pipe: u16) -> u16 {
+    let place = pipes::used(rack).iter().position(|used| *used == pipe).unwrap_or(0);
+    (rack.ports().count() + 1 + place) as u16
 }
 
 /// The clone session of copies that become grants and leave by this port. Tofino has too few to number them by ports.
@@ -52,7 +84,7 @@ fn session(rack: &Rack, port: u16) -> u16 {
 }
 
 /// A host's numbers as a source and as a destination.
-pub(super) fn host(edm: &Edm, rack: &Rack, position: usize, entry: Entry) -> Entry {
+fn host(edm: &Edm, rack: &Rack, position: usize, entry: Entry) -> Entry {
     let host = &rack.hosts[position];
     let asked = edm.asked_cells(host);
     let rate = edm.rates(rack).iter().position(|rate| *rate == host.rate_bps);
@@ -94,6 +126,10 @@ pub(super) fn updates(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(St
             true if matched => {
                 MATCHED_HEADER_BYTES + (carried_bits(8 + LATER_PASS_BITS) / 8) as u16 + HEADERS as u16
             }
+            // What it was remains behind the grant.
+            true if pipes::are_several(rack) => {
+                HEAD_HEADER_BYTES + (carried_bits(8) / 8) as u16 + CROSSING_BYTES
+            }
             true => HEAD_HEADER_BYTES + HEAD_BYTES,
         };
         let session = copies_of_heads(session(rack, host.port), host.port, CLASS_CONTROL, bytes);
@@ -102,6 +138,9 @@ pub(super) fn updates(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(St
             let session = copies_of_heads(LOOKS + host.port, host.port, CLASS_CONTROL, HEADERS as u16);
             updates.push((format!("{}: headers of its frames, which look for demands", host.name), session));
         }
+    }
+    if pipes::are_several(rack) {
+        updates.extend(crossings(edm, rack, schema)?);
     }
     if edm.mode == Mode::Matched {
         for (position, host) in rack.hosts.iter().enumerate() {
@@ -116,6 +155,51 @@ pub(super) fn updates(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(St
             let partner = of(PARTNERS, ABOUT_PARTNER);
             updates.push((format!("{}: grants of data to or from it", host.name), partner.update(schema)?));
         }
+    }
+    Ok(updates)
+}
+
+/// Sessions of heads that go to another pipe, and where management frames have to go, of links and lanes in another pipe than that
+/// of the controller's port.
+fn crossings(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)>, EntityError> {
+    let mut updates = Vec::new();
+    for pipe in pipes::used(rack) {
+        let bytes = (carried_bits(8) / 8) as u16 + CROSSING_BYTES;
+        let session =
+            copies_of_heads(head_session(rack, pipe), loops::way_to(rack, pipe), CLASS_CONTROL, bytes);
+        updates.push((format!("heads that go to pipe {pipe}"), session));
+    }
+    let controllers = pipes::pipe_of(rack.switch.cpu_port);
+    let mut owned = |table, key, index: u64, pipe: u16, what: String| -> Result<(), EntityError> {
+        if pipe != controllers {
+            let entry =
+                Entry::of(table).exact(key, index).action(GO_TO).param("owner", loops::way_to(rack, pipe));
+            updates.push((what, entry.update(schema)?));
+        }
+        Ok(())
+    };
+    let mut links: Vec<(u16, u16)> =
+        rack.hosts.iter().map(|host| (host.link, pipes::pipe_of(host.port))).collect();
+    links.sort_unstable();
+    links.dedup();
+    for (link, pipe) in links {
+        owned(OWNERS, "hdr.edm_management.index", link.into(), pipe, format!("the clock of link {link}"))?;
+    }
+    for (asks, host) in rack.hosts.iter().enumerate() {
+        for (asked, memory) in rack.hosts.iter().enumerate() {
+            for (answer, from) in [(false, host), (true, memory)] {
+                let Some(cell) = edm.cell(rack, asks, asked, answer, 0) else { continue };
+                let what = format!("lanes of {} and {}", host.name, memory.name);
+                owned(LANE_OWNERS, "lanes", (cell / edm.lanes()).into(), pipes::pipe_of(from.port), what)?;
+            }
+        }
+    }
+    for memory in &rack.hosts {
+        // Of the controller's own demands.
+        let Some(asked) = edm.asked_cells(memory) else { continue };
+        let answers = u64::from(asked / edm.lanes() + 1);
+        let what = format!("lanes of the controller and {}", memory.name);
+        owned(LANE_OWNERS, "lanes", answers, pipes::pipe_of(memory.port), what)?;
     }
     Ok(updates)
 }

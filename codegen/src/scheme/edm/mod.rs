@@ -14,7 +14,9 @@ mod times;
 
 pub use drops::{DEMOTED, LANE_TAKEN, NO_LOSS};
 
-use super::{Claim, Denied, DropReason, EtherTypeState, Header, Protocol, ReasonCounter, Scheme};
+use super::{
+    Claim, Crossing, Denied, DropReason, EtherTypeState, Header, Protocol, ReasonCounter, Scheme, Spacing,
+};
 use crate::arch::Arch;
 use crate::rack::{Rack, Section, Sink};
 use p4rack_p4rt::entity::{EntityError, Entry};
@@ -279,6 +281,23 @@ impl Protocol for Edm {
         (self.mode == Mode::Matched && arch.is_tofino()).then_some(alu::LATER_PASS_BITS)
     }
 
+    fn crossing(&self) -> Option<Crossing> {
+        // A message of a chunk that is read: its request, and what it settles. A chunk that asks for more crosses as often or less.
+        (self.mode == Mode::TimedDst).then(|| Crossing {
+            name: "requests",
+            per_wire_bytes: self.wire_bytes(self.chunk_bytes.into()),
+            bytes: u64::from(times::CROSSING_BYTES),
+            passes: if self.claims_on(Arch::Tna) { 3 } else { 2 },
+            field: Spacing {
+                name: "edm.chunk_bytes",
+                value: self.chunk_bytes.into(),
+                wire_bytes: 1,
+                most: check::CHUNK_BYTES_MAX,
+                power: self.claims_on(Arch::Tna),
+            },
+        })
+    }
+
     fn counters(&self) -> &'static [ReasonCounter] {
         &[ReasonCounter { name: DEMOTED_COUNTER, of: Denied::Class, reasons: &DEMOTED }]
     }
@@ -308,7 +327,7 @@ impl Protocol for Edm {
     }
 
     fn destination(&self, rack: &Rack, host: usize, entry: Entry) -> Entry {
-        entries::host(self, rack, host, entry)
+        entries::destination(self, rack, host, entry)
     }
 
     fn updates(&self, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)>, EntityError> {

@@ -57,6 +57,8 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     // For architectures with stateful ALUs.
     "edm/alu/accept_parameters",
     "edm/alu/accept",
+    "edm/alu/forward_parameters",
+    "edm/alu/forward",
     "edm/alu/constants",
     "edm/alu/metadata",
     "edm/alu/parsed",
@@ -85,6 +87,9 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/alu/apply",
     "edm/alu/metered",
     "edm/alu/replies",
+    "edm/alu/pipes",
+    "edm/alu/pipes_verdicts",
+    "edm/alu/crossing_mark",
     "edm/alu/calendar_controls",
     "edm/alu/calendar_schedule",
     "edm/alu/matched_controls",

@@ -2,7 +2,7 @@
 
 use super::{Edm, Mode};
 use crate::arch::Arch;
-use crate::rack::{Host, Rack};
+use crate::rack::{Host, Rack, pipes};
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::Message;
 use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
@@ -12,6 +12,8 @@ use std::collections::BTreeSet;
 pub(super) const HEADERS: u64 = (Ethernet::BYTES + Vlan::BYTES + Message::BYTES) as u64;
 /// Bytes of a chunk's head that becomes a grant: the shortest frame.
 pub(super) const HEAD_BYTES: u16 = 72;
+/// The same of one that crosses to another pipe: the shortest frame, and longer than headers.
+pub(super) const CROSSING_BYTES: u16 = overhead::MIN_FRAME as u16;
 /// Unit of granted bytes when their time on the wire is computed; they are rounded up.
 pub(super) const UNIT_BYTES: u64 = 16;
 /// Maximum bytes of a window, so that the number of its units takes 12 bits.
@@ -29,6 +31,9 @@ const PLACE_BITS: u32 = 11;
 const CALENDAR_AGAIN: u64 = 3;
 /// Minimum number of pages by which a calendar may be ahead.
 const PAGES_AHEAD: u64 = 4;
+
+/// Maximum time for which what crosses to another pipe of a chip waits on its way: 256 KiB at a port of 100 Gb/s.
+const CROSSING_UNITS_MAX: u64 = 21_000;
 
 /// The pages of calendars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +67,11 @@ impl Edm {
     /// Cells of all pairs: those of the controller's frames first, then those of each host that asks, in the hosts' order.
     pub fn cell_count(&self, rack: &Rack) -> u64 {
         (rack.hosts.len() as u64 + 1) * self.memory.len() as u64 * u64::from(self.cells_a_pair())
+    }
+
+    /// Groups of lanes: the writes, or the answers, of a pair, whose lanes are in the same pipe of a chip.
+    pub(super) fn pair_lanes(&self, rack: &Rack) -> u64 {
+        self.cell_count(rack) / u64::from(self.lanes())
     }
 
     /// Number of the first cell of the host at this position as a requester.
@@ -232,9 +242,11 @@ impl Edm {
         self.ring_links(rack) * u64::from(self.classes) * self.ring_demands(rack)
     }
 
-    /// A clock further ahead than this is in the past, in time units; a power of two.
+    /// A clock further ahead than this is in the past, in time units; a power of two. What has crossed to another pipe of a chip
+    /// compares it with the time when it first came.
     pub fn horizon_units(&self, rack: &Rack) -> u64 {
-        self.reach_units(rack).saturating_add(1).checked_next_power_of_two().unwrap_or(u64::MAX)
+        let crossing = if pipes::are_several(rack) { CROSSING_UNITS_MAX } else { 0 };
+        power_above(self.reach_units(rack).saturating_add(crossing))
     }
 
     /// How long a stalled message keeps its lane.
@@ -260,7 +272,12 @@ impl Edm {
     pub(super) fn expiry_units(&self, rack: &Rack) -> u64 {
         match self.expiry {
             Some(expiry) => expiry.0 / rack.switch.time_unit_ns,
-            None => self.horizon_units(rack).saturating_mul(2),
+            None => power_above(self.reach_units(rack)).saturating_mul(2),
         }
     }
+}
+
+/// The least power of two beyond.
+fn power_above(units: u64) -> u64 {
+    units.saturating_add(1).checked_next_power_of_two().unwrap_or(u64::MAX)
 }

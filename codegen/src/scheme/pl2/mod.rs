@@ -15,7 +15,7 @@ pub use slots::{EARLY_SLOTS, HORIZON_UNITS, SHORT_HORIZON_UNITS};
 
 use super::{
     Claim, Crossing, Denied, DropReason, EtherTypeState, Header, Protocol, ReasonCounter, Reservations,
-    Scheme,
+    Scheme, Spacing,
 };
 use crate::arch::Arch;
 use crate::rack::{Host, Rack, Section, Sink};
@@ -396,7 +396,14 @@ impl Protocol for Pl2 {
             name: "RSVs",
             per_wire_bytes: k * self.frame_wire_bytes(),
             bytes: overhead::MIN_FRAME,
-            field: ("pl2.k", k),
+            passes: 2,
+            field: Spacing {
+                name: "pl2.k",
+                value: k,
+                wire_bytes: self.frame_wire_bytes(),
+                most: u64::from(u8::MAX),
+                power: false,
+            },
         })
     }
 

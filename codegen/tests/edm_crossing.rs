@@ -1,0 +1,501 @@
+//! Hosts in several pipes of a chip under EDM: what asks for time in another pipe visits the clock there, and the lane of its
+//! message in the pipe by which data comes in.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::edm::{Fate as Sent, Net, edm_of, message, notification};
+use common::random::Random;
+use common::*;
+use p4rack_codegen::{Arch, Rack, Scheme, generate};
+use p4rack_wire::Nanos;
+use p4rack_wire::edm::{self, Control, Kind, Message, Target};
+use std::collections::{HashMap, HashSet};
+
+/// Three hosts in the first pipe, and one in each of the others.
+const PORTS: [u16; 6] = [1, 2, 131, 260, 389, 6];
+/// Those with memory.
+const MEMORY: [u16; 3] = [1, 131, 260];
+const CHIPS: [Arch; 2] = [Arch::Tna, Arch::T2na];
+const RATE_BPS: u64 = 100_000_000_000;
+const CHUNK: u32 = 1024;
+const WINDOW: u32 = 4 * CHUNK;
+/// A pass by a port that comes back takes some 76 ns at this rate.
+const SLOW_BPS: u64 = 10_000_000_000;
+
+fn built(shares: bool, arch: Arch) -> Built {
+    let hosts: String = PORTS
+        .iter()
+        .zip(1..)
+        .map(|(port, n)| {
+            format!(
+                "[[host]]\nname = \"h{n}\"\nport = {port}\nmac = \"02:00:00:00:00:0{n}\"\nip = \"10.0.0.{n}/24\"\n"
+            )
+        })
+        .collect();
+    let text = format!(
+        "name = \"test\"\n[switch]\nport_rate = \"100 Gb/s\"\n[edm]\nmode = \"timed-dst\"\nmemory = [\"h1\", \"h3\", \"h4\"]\n\
+         chunk_bytes = {CHUNK}\nwindow = 4\ncontrol_percent = 100\nshares = {shares}\n{hosts}"
+    );
+    let rack = Rack::parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"));
+    Built::on(rack, Scheme::EDM_TIMED_DST, arch)
+}
+
+fn all() -> impl Iterator<Item = (bool, Built)> {
+    [false, true].into_iter().flat_map(|shares| CHIPS.map(|arch| (shares, built(shares, arch))))
+}
+
+/// A switch whose passes from pipe to pipe take time.
+fn slow(built: &Built, rate_bps: u64) -> Net {
+    // The first port that no host has in any pipe. Ports make up for no time in which they had nothing to send.
+    let mut rig = Rig::with_config(built, |config| config.catch_up = Nanos::ZERO);
+    let local = if built.rack.switch.arch == Arch::Tna { 68 } else { 7 };
+    for pipe in 0..4 {
+        rig.switch.set_port_rate(128 * pipe + local, rate_bps).unwrap();
+    }
+    Net { rig }
+}
+
+/// Frames that came back so far.
+fn crossings(net: &Net) -> u64 {
+    net.rig.switch.stats(net.rig.now).recirculations
+}
+
+#[test]
+fn demands_and_heads_that_ask_cross_and_other_data_does_not() {
+    for (shares, built) in all() {
+        let mut net = Net::new(&built);
+        let more = u64::from(shares);
+        let mut crossed = |what: &str, expected: u64, act: &mut dyn FnMut(&mut Net)| {
+            let before = crossings(&net);
+            act(&mut net);
+            assert_eq!(crossings(&net) - before, expected, "{what}, shares: {shares}");
+            net.wait(1_000);
+        };
+        crossed("a write within a pipe", 0, &mut |net| assert!(net.notify(2, 1, 0, 100).is_some()));
+        crossed("its data", 0, &mut |net| assert_eq!(net.write(2, 1, 0, 100, 0, 100), Sent::Scheduled(None)));
+        crossed("a read within a pipe", 0, &mut |net| assert!(net.request(2, 1, 0, 100).is_some()));
+        crossed("a write to another pipe", 1 + more, &mut |net| {
+            assert!(net.notify(1, 131, 0, 100).is_some())
+        });
+        crossed("its data", 0, &mut |net| {
+            assert_eq!(net.write(1, 131, 0, 100, 0, 100), Sent::Scheduled(None))
+        });
+        crossed("a refused write", 0, &mut |net| assert!(net.notify(1, 389, 0, 100).is_none()));
+        crossed("a read from another pipe", 2 + more, &mut |net| {
+            assert!(net.request(1, 131, 1, 100).is_some())
+        });
+        crossed("another one in its lane", 1, &mut |net| assert!(net.request(1, 131, 1, 100).is_none()));
+        // The first chunk of a message with two windows, or the last one of its first window.
+        crossed("a longer write", 1 + more, &mut |net| {
+            assert!(net.notify(389, 131, 2, 2 * WINDOW).is_some())
+        });
+        let mut asked = 0;
+        for offset in (0..WINDOW).step_by(CHUNK as usize) {
+            let before = crossings(&net);
+            let fate = net.write(389, 131, 2, 2 * WINDOW, offset, CHUNK as u16);
+            let Sent::Scheduled(grant) = fate else { panic!("{fate:?}") };
+            assert_eq!(crossings(&net) - before, grant.as_ref().map_or(0, |_| 1 + more));
+            asked += u32::from(grant.is_some());
+            net.wait(30);
+        }
+        assert_eq!(asked, if shares { 1 } else { 4 }, "shares: {shares}");
+    }
+}
+
+#[test]
+fn each_pipe_has_the_registers_of_its_own_ports() {
+    for (shares, built) in all() {
+        let mut net = Net::new(&built);
+        net.notify(1, 131, 0, 2 * WINDOW).unwrap();
+        net.request(389, 260, 1, 100).unwrap();
+        let mut clock = |port: u16| -> Vec<bool> {
+            (0..4)
+                .map(|pipe| net.rig.register_in(pipe, "RackIngress.edm.destination_free", port) != 0)
+                .collect()
+        };
+        assert_eq!(clock(131), [false, true, false, false], "{shares}");
+        assert_eq!(clock(389), [false, false, false, true], "{shares}");
+        let lane = |asks: usize, asked: usize, answer: bool, id: u16| {
+            edm_of(&built).cell(&built.rack, asks, asked, answer, id).unwrap() as u16
+        };
+        let (write, read) = (lane(0, 2, false, 0), lane(4, 3, true, 1));
+        let mut rights = |cell: u16| -> Vec<u64> {
+            (0..4).map(|pipe| net.rig.register_in(pipe, "RackIngress.edm.rights", cell)).collect()
+        };
+        assert_eq!(rights(write), [u64::from(WINDOW), 0, 0, 0], "{shares}");
+        assert_eq!(rights(read), [0, 0, 100, 0], "{shares}");
+    }
+}
+
+/// A message of a host's, on its way.
+struct Part {
+    at: Nanos,
+    from: u16,
+    to: u16,
+    kind: Kind,
+    id: u16,
+    total: u32,
+    offset: u32,
+}
+
+/// A message: where its data comes from and where it goes, whether it is an answer, its id.
+type Name = (u16, u16, bool, u16);
+
+/// What came of random messages.
+#[derive(Default)]
+struct Seen {
+    grants: usize,
+    crossed: usize,
+    done: usize,
+    /// Granted times: the data's destination, begin and end.
+    times: Vec<(u16, u64, u64)>,
+    demoted: [u64; 2],
+    /// Grants of what was not asked for, or of a message that is over.
+    unasked: usize,
+}
+
+impl Seen {
+    /// How often a grant begins before another one towards the same link ends.
+    fn overlaps(&mut self) -> usize {
+        self.times.sort_unstable();
+        self.times.windows(2).filter(|two| two[0].0 == two[1].0 && two[1].1 < two[0].2).count()
+    }
+}
+
+/// Hosts of all pipes that read and write, mostly what one of them has, and send what they are granted in its time.
+struct Hosts {
+    net: Net,
+    random: Random,
+    totals: HashMap<Name, u32>,
+    /// When what is to be granted from an offset on was asked for.
+    asked: HashMap<(Name, u32), Nanos>,
+    parts: Vec<Part>,
+    busy: HashSet<Name>,
+    seen: Seen,
+    shares: bool,
+}
+
+impl Hosts {
+    fn begin(&mut self) {
+        let port = |random: &mut Random| PORTS[random.below(6) as usize];
+        let asks = port(&mut self.random);
+        let memory = match self.random.below(3) {
+            0 => MEMORY[self.random.below(3) as usize],
+            _ => 131,
+        };
+        let answer = self.random.below(2) == 0;
+        let name = if answer { (memory, asks, true, 0) } else { (asks, memory, false, 0) };
+        let name = Name::from((name.0, name.1, name.2, self.random.below(3) as u16));
+        if asks == memory || !self.busy.insert(name) {
+            return;
+        }
+        let total = 1 + self.random.below(3 * u64::from(WINDOW)) as u32;
+        self.totals.insert(name, total);
+        self.asked.insert((name, 0), self.net.rig.now);
+        let bytes = match answer {
+            true => message(Kind::Rreq, name.3, total, 0, 0),
+            false => notification(name.3, total),
+        };
+        let frame = self.net.frame(asks, memory, edm::PCP_CONTROL, &bytes);
+        self.send(asks, &frame);
+    }
+
+    fn send(&mut self, port: u16, frame: &[u8]) {
+        let sent = self.net.rig.send(port, frame);
+        self.got(sent);
+    }
+
+    /// What came out of the switch.
+    fn got(&mut self, sent: Vec<(u16, Vec<u8>)>) {
+        for (port, frame) in sent {
+            let peer =
+                self.net.rig.built.rack.hosts.iter().find(|host| host.mac.0 == frame[6..12]).unwrap().port;
+            match Kind::of(frame[18]).unwrap() {
+                Kind::Grant => {
+                    let grant = Control::parse(&frame[18..]).unwrap();
+                    self.granted(
+                        (port, peer, grant.answer == 1, grant.id),
+                        grant.offset,
+                        grant.bytes,
+                        grant.wait,
+                    );
+                }
+                Kind::Rreq => {
+                    let request = Message::parse(&frame[18..]).unwrap();
+                    let bytes = if self.shares { request.bytes.into() } else { WINDOW.min(request.total) };
+                    self.granted((port, peer, true, request.id), 0, bytes, request.offset);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn granted(&mut self, name: Name, offset: u32, bytes: u32, wait: u32) {
+        let (from, to, answer, id) = name;
+        let rack = &self.net.rig.built.rack;
+        let edm = edm_of(&self.net.rig.built);
+        let Some(asked) = self.asked.remove(&(name, offset)) else {
+            self.seen.unasked += 1;
+            return;
+        };
+        let begins = asked.0 + u64::from(wait);
+        self.seen.times.push((to, begins, begins + edm.grant_units(rack, bytes.into(), RATE_BPS)));
+        self.seen.grants += 1;
+        self.seen.crossed += usize::from(from / 128 != to / 128);
+        let (total, chunk_ns) = (self.totals[&name], edm.grant_units(rack, CHUNK.into(), RATE_BPS));
+        let kind = if answer { Kind::Rres } else { Kind::Wreq };
+        for (n, offset) in (offset..offset + bytes).step_by(CHUNK as usize).enumerate() {
+            let at = Nanos(begins + n as u64 * chunk_ns);
+            self.parts.push(Part { at, from, to, kind, id, total, offset });
+        }
+    }
+
+    fn send_due(&mut self) {
+        let now = self.net.rig.now;
+        let (mut due, later): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.parts).into_iter().partition(|part| part.at <= now);
+        self.parts = later;
+        due.sort_by_key(|part| (part.at, part.offset));
+        for Part { from, to, kind, id, total, offset, .. } in due {
+            let name = (from, to, kind == Kind::Rres, id);
+            let bytes = CHUNK.min(total - offset);
+            if bytes == CHUNK {
+                let step = if self.shares { CHUNK } else { WINDOW };
+                self.asked.insert((name, offset + step), now);
+            }
+            if offset + bytes == total {
+                self.busy.remove(&name);
+                self.asked.retain(|(of, _), _| *of != name);
+                self.seen.done += 1;
+            }
+            let bytes = message(kind, id, total, offset, bytes as u16);
+            let frame = self.net.frame(from, to, edm::PCP_DATA, &bytes);
+            self.send(from, &frame);
+        }
+    }
+}
+
+fn at_random(built: &Built, shares: bool, steps: u64) -> Seen {
+    let mut hosts = Hosts {
+        net: slow(built, SLOW_BPS),
+        random: Random::new(7),
+        totals: HashMap::new(),
+        asked: HashMap::new(),
+        parts: Vec::new(),
+        busy: HashSet::new(),
+        seen: Seen::default(),
+        shares,
+    };
+    for step in 0..steps {
+        let time = hosts.random.below(80);
+        hosts.net.wait(time);
+        let sent = hosts.net.rig.drain();
+        hosts.got(sent);
+        hosts.send_due();
+        if step % 16 == 0 {
+            hosts.begin();
+        }
+    }
+    hosts.seen.demoted = hosts.net.demoted();
+    hosts.seen
+}
+
+#[test]
+fn grants_from_different_pipes_never_overlap() {
+    for (shares, built) in all() {
+        let mut seen = at_random(&built, shares, 20_000);
+        let what = format!("shares: {shares}, {}", built.rack.switch.arch);
+        assert!(seen.grants > 1_000 && seen.crossed > 600, "{what}: {} and {}", seen.grants, seen.crossed);
+        assert!(seen.done > 300, "{what}: {}", seen.done);
+        assert_eq!(seen.overlaps(), 0, "{what}");
+        assert_eq!((seen.demoted, seen.unasked), ([0, 0], 0), "{what}: all came in its time");
+    }
+}
+
+/// The program with this instead of that.
+fn wrong(built: &Built, from: &str, to: &str) -> Built {
+    // Columns depend on the other declarations.
+    let in_words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = built.p4().lines().map(in_words).collect::<Vec<_>>().join("\n");
+    assert!(text.contains(from), "{from}");
+    built.with_text(&text.replace(from, to))
+}
+
+/// The test above notices programs in which the pipes share registers that they don't have.
+#[test]
+fn without_its_crossing_a_program_grants_time_twice() {
+    for (shares, right) in all() {
+        for (from, to) in [
+            ("meta.edm.home != meta.edm.away", "meta.edm.home != meta.edm.home"),
+            (
+                "ig_tm_md.ucast_egress_port = meta.edm.time_way;",
+                "ig_tm_md.ucast_egress_port = meta.edm.lane_way;",
+            ),
+        ] {
+            let mut seen = at_random(&wrong(&right, from, to), shares, 5_000);
+            assert!(seen.overlaps() > 0, "{to} changes nothing");
+        }
+    }
+}
+
+/// Demands in front of another one, so that it is still on its way.
+fn on_its_way(net: &mut Net) {
+    for from in [2, 6, 1] {
+        let frame = net.frame(from, 131, edm::PCP_CONTROL, &notification(0, 100));
+        net.rig.send(from, &frame);
+    }
+    assert_eq!(crossings(net), 2, "of six");
+}
+
+#[test]
+fn until_its_grant_is_back_data_is_early() {
+    for arch in CHIPS {
+        let right = built(true, arch);
+        let mut net = slow(&right, SLOW_BPS / 100);
+        on_its_way(&mut net);
+        assert_eq!(net.write(1, 131, 0, 100, 0, 100), Sent::Demoted("uncovered"));
+        // Its lane is held.
+        assert_eq!(net.notify(1, 131, 0, 100), None);
+        assert_eq!(net.rig.drops("edm_lane_taken"), 1);
+        // If it were due from when it left, data would be in time.
+        let mut net =
+            slow(&wrong(&right, "EDM_PENDING = EDM_HORIZON - 1", "EDM_PENDING = 0"), SLOW_BPS / 100);
+        on_its_way(&mut net);
+        assert_eq!(net.write(1, 131, 0, 100, 0, 100), Sent::Scheduled(None));
+    }
+}
+
+/// Lets time pass in which frames cross.
+fn pass(net: &mut Net, time: u64) {
+    for _ in 0..time / 100 {
+        net.wait(100);
+        net.rig.drain();
+    }
+}
+
+/// A request that came before a frame of its lane's message, but crosses until after it, does not find the lane abandoned.
+#[test]
+fn an_old_request_leaves_a_lane_to_its_message() {
+    for (shares, right) in all() {
+        let taken = |built: &Built| {
+            let mut net = slow(built, SLOW_BPS / 100);
+            let asks = |net: &mut Net, from: u16, id: u16| {
+                let bytes = message(Kind::Rreq, id, 2 * WINDOW, 0, 0);
+                let frame = net.frame(from, 131, edm::PCP_CONTROL, &bytes);
+                net.rig.send(from, &frame);
+            };
+            asks(&mut net, 1, 0);
+            pass(&mut net, 20_000);
+            // Others are in front of the second one for the lane.
+            asks(&mut net, 2, 0);
+            asks(&mut net, 6, 0);
+            asks(&mut net, 1, 0);
+            net.wait(1);
+            let bytes = message(Kind::Rres, 0, 2 * WINDOW, 0, CHUNK as u16);
+            let frame = net.frame(131, 1, edm::PCP_DATA, &bytes);
+            net.rig.send(131, &frame);
+            pass(&mut net, 25_000);
+            net.rig.drops("edm_lane_taken")
+        };
+        assert_eq!(taken(&right), 1, "{shares}");
+        let now = "meta.edm.now = ig_intr_md.ingress_mac_tstamp[31:0];\nmeta.edm.step = hdr.again.pass;";
+        let before = "meta.edm.now = hdr.came.arrived;\nmeta.edm.step = hdr.again.pass;";
+        assert_eq!(taken(&wrong(&right, now, before)), 0, "{shares}");
+    }
+}
+
+#[test]
+fn a_lane_whose_demand_is_lost_is_free_after_its_expiry() {
+    for (shares, right) in all() {
+        let to = "ig_tm_md.ucast_egress_port = meta.edm.time_way;";
+        let mut net = Net::new(&wrong(&right, to, "ig_tm_md.ucast_egress_port = 300;"));
+        assert_eq!(net.notify(1, 131, 0, 100), None);
+        assert_eq!(net.notify(1, 131, 0, 100), None);
+        assert_eq!(net.rig.drops("edm_lane_taken"), 1, "{shares}");
+        net.wait(edm_of(&right).expiry(&right.rack).0 + 1);
+        assert_eq!(net.notify(1, 131, 0, 100), None, "asked for again, and lost again");
+        assert_eq!(net.rig.drops("edm_lane_taken"), 1, "{shares}");
+    }
+}
+
+#[test]
+fn the_controller_reads_and_sets_registers_of_all_pipes() {
+    for (shares, built) in all() {
+        let mut net = Net::new(&built);
+        let mut check = |target: Target, index: u32| {
+            let mut manage = |kind: Kind, value: u32| net.manage(kind, target as u8, index, value);
+            assert_eq!(manage(Kind::MgmtRead, 0), Some(0), "{target:?} {index}, shares: {shares}");
+            assert_eq!(manage(Kind::MgmtWrite, 500), Some(0));
+            assert_eq!(manage(Kind::MgmtRead, 0), Some(500));
+            assert_eq!(manage(Kind::MgmtReset, 0), Some(500));
+            assert_eq!(manage(Kind::MgmtRead, 0), Some(0));
+        };
+        for port in PORTS {
+            check(Target::Destination, port.into());
+        }
+        let edm = edm_of(&built);
+        for (asks, asked) in [(0, 2), (4, 3), (3, 0), (5, 2)] {
+            for answer in [false, true] {
+                check(Target::Rights, edm.cell(&built.rack, asks, asked, answer, 2).unwrap());
+            }
+        }
+        // What a host's lane holds, in the pipe where its data comes in.
+        net.notify(389, 131, 1, 77).unwrap();
+        net.request(389, 131, 2, 88).unwrap();
+        for (answer, id, expected) in [(false, 1, 77), (true, 2, 88)] {
+            let cell = edm.cell(&built.rack, 4, 2, answer, id).unwrap();
+            assert_eq!(net.manage(Kind::MgmtRead, Target::Rights as u8, cell, 0), Some(expected));
+        }
+    }
+}
+
+/// A rack of hosts of 100 Gb/s, as many in each pipe.
+fn full(hosts: u16, edm: &str) -> Rack {
+    let mut text = format!(
+        "name = \"r\"\n[switch]\nport_rate = \"100 Gb/s\"\n[edm]\nmode = \"timed-dst\"\nmemory = [\"h0\"]\n{edm}\n"
+    );
+    for n in 0..4 * hosts {
+        let port = 128 * (n / hosts) + 4 * (n % hosts) + 4;
+        text += &format!(
+            "[[host]]\nname = \"h{n}\"\nport = {port}\nmac = \"02:00:00:00:00:{n:02x}\"\nip = \"10.0.0.{}/24\"\n",
+            n + 1
+        );
+    }
+    Rack::parse(&text, "r.toml").unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn requests_that_the_ports_between_pipes_do_not_carry_are_refused() {
+    for arch in CHIPS {
+        let (edm, port) = (Scheme::EDM_TIMED_DST, if arch == Arch::Tna { 452 } else { 390 });
+        for (hosts, description) in [
+            (4, ""),
+            (6, "shares = false"),
+            (7, "shares = false\nchunk_bytes = 1205"),
+            (2, "chunk_bytes = 512"),
+        ] {
+            let rack = full(hosts, description);
+            assert!(generate(&rack, edm, arch).is_ok(), "{hosts} hosts, {description}");
+        }
+        for (hosts, description, help) in [
+            (3, "chunk_bytes = 256", "write edm.chunk_bytes = 1024 or more, or"),
+            (7, "shares = false", "write edm.chunk_bytes = 1205 or more, or"),
+            (7, "shares = false\nchunk_bytes = 1200", "write edm.chunk_bytes = 1205 or more, or"),
+            (5, "", "carries 137.4 million of 91 bytes: spread fewer and slower ports"),
+        ] {
+            let error = generate(&full(hosts, description), edm, arch).unwrap_err().to_string();
+            for part in [
+                "rack r: edm-timed-dst is not generated for",
+                &format!("million requests a second through port {port} of pipe 3, which carries"),
+                help,
+                "spread fewer and slower ports over the pipes",
+            ] {
+                assert!(error.contains(part), "{error}");
+            }
+            let warnings = full(hosts, description).on(arch).warnings();
+            assert!(warnings.iter().any(|warning| warning.contains("million requests a second")));
+        }
+    }
+}
