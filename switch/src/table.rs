@@ -6,7 +6,7 @@
 //! [`MAX_GROUPS`] of them; all other rows are found by [`vectors`]. Rows are stored in flat arrays, so a
 //! lookup touches few cache lines and allocates nothing. Entries are rebuilt from rows on demand.
 
-mod direct;
+pub(crate) mod direct;
 mod entries;
 mod filter;
 #[cfg(feature = "native")]
@@ -119,7 +119,7 @@ pub(crate) struct TableState {
     /// Groups, largest rank first.
     groups: Vec<Group>,
     /// The rows once more, if keys are short.
-    direct: Option<Direct>,
+    direct: Direct,
     /// Rows of a ternary table that have no group.
     vectors: Vectors,
     /// Number of rows without a group per mask, ranges aside, by hash of the mask. Masks that collide count
@@ -542,10 +542,8 @@ impl TableState {
         self.used += 1;
         self.keys[at * self.words..][..self.words].copy_from_slice(value);
         self.args[at * self.arg_words..][..self.arg_words].copy_from_slice(args);
-        if let Some(direct) = &mut self.direct {
-            direct.insert(value, row);
-        }
         self.actions[at] = action;
+        self.answer(row);
         self.ages[at] = self.inserted;
         self.inserted += 1;
         if self.counted {
@@ -718,6 +716,7 @@ impl TableState {
         args.resize(self.arg_words, 0);
         self.args[row as usize * self.arg_words..][..self.arg_words].copy_from_slice(&args);
         self.actions[row as usize] = entry.call.action;
+        self.answer(row);
         entry.is_const = false;
         self.set_extra(row, entry);
         Ok(row)
@@ -743,9 +742,7 @@ impl TableState {
     /// Frees a row that no key leads to any more.
     fn release(&mut self, row: u32) {
         self.ages[row as usize] = NEVER;
-        if let Some(direct) = &mut self.direct {
-            direct.remove(&self.keys[row as usize * self.words..][..self.words]);
-        }
+        self.direct.remove(&self.keys[row as usize * self.words..][..self.words]);
         self.extras.remove(&row);
         self.actions[row as usize] = self.free;
         self.free = row;

@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{Bench, Parts, mac};
-use p4rack_switch::{Config, Pipeline, Stats, Switch};
+use common::{Bench, Parts, exact, mac};
+use p4rack_switch::{Config, Pipeline, PlainUpdate, PlainVerb, Stats, Switch, TableEntry};
 use p4rack_wire::Nanos;
 use proptest::prelude::*;
 use std::path::Path;
@@ -325,4 +325,67 @@ fn words_that_keep_their_values_and_cells_that_certainly_exist_do_the_same() {
         frames.push((2, frame));
     }
     same(&program.text(), &frames);
+}
+
+/// Machine code reads the entries of short keys where they are: each change shows, with each way of making it.
+#[test]
+fn entries_of_short_keys_that_change_do_the_same() {
+    let ingress_locals = "
+        action put(bit<16> a, bit<16> b) { hdr.eth.src[15:0] = a; hdr.eth.src[31:16] = b; }
+        action other(bit<16> b) { hdr.eth.src[47:32] = b; }
+        table short {
+            key = { hdr.eth.kind[3:0] : exact @name(\"low\"); hdr.eth.dst[7:4] : exact @name(\"high\"); }
+            actions = { put; other; }
+            default_action = other(1);
+            entries = { (1, 1) : put(2, 3); (1, 2) : other(4); }
+        }";
+    let parts = Parts {
+        ingress_locals,
+        ingress: "
+            sm.egress_spec = 1;
+            if (short.apply().hit) { hdr.eth.dst[47:40] = 1; }",
+        ..Parts::default()
+    };
+    let text = parts.text();
+    let program = common::compile(&text);
+    let results = forms(&text, 0).map(|switch| {
+        let mut bench = Bench { switch, program: program.clone(), now: Nanos(0) };
+        let table = bench.table("short");
+        let mut results = Vec::new();
+        let mut look = |bench: &mut Bench| {
+            for key in 0..=255u8 {
+                let mut frame = vec![0; 16];
+                (frame[5], frame[13]) = (key & 0xf0, key & 0xf);
+                results.push(bench.pass(2, &frame).1);
+            }
+        };
+        look(&mut bench);
+        bench.add("short", vec![exact(15), exact(7)], 0, "put", &[5, 6]);
+        bench.add("short", vec![exact(2), exact(7)], 0, "other", &[7]);
+        look(&mut bench);
+        let call = bench.call("short", "other", &[8]);
+        let entry = TableEntry::new(vec![exact(15), exact(7)], call);
+        bench.switch.modify(table, entry).expect("it is there");
+        look(&mut bench);
+        for (verb, value) in
+            [(PlainVerb::Modify, [1, 1]), (PlainVerb::Insert, [0, 0]), (PlainVerb::Delete, [1, 2])]
+        {
+            let update = PlainUpdate { verb, value: &value, mask: &[], rank: 0, action: 0, args: &[9, 10] };
+            assert!(bench.switch.write_plain(table, &update), "{verb:?}");
+            look(&mut bench);
+        }
+        bench.switch.delete(table, &[exact(2), exact(7)], 0).expect("it is there");
+        let call = bench.call("short", "put", &[11, 12]);
+        bench.switch.set_default(table, Some(call)).expect("it may change");
+        look(&mut bench);
+        results
+    });
+    let [native, again, interpreted, traced] = results;
+    assert_eq!(native, interpreted);
+    assert_eq!(again, interpreted);
+    assert_eq!(traced, interpreted);
+    let mut different = interpreted;
+    different.sort_unstable();
+    different.dedup();
+    assert!(different.len() > 256, "the changes show: {}", different.len());
 }

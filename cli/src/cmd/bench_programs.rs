@@ -85,7 +85,7 @@ fn costs(args: &Args) -> Result<Vec<Cost>, String> {
     let (Some(from), Some(to)) = (from, to) else {
         return Err(format!("rack {} has one host: describe two", rack.name));
     };
-    let plain = Load { hosts: [from, to], frames: vec![(plain(from, to), 1)], step: Nanos(1_000) };
+    let plain = Load { hosts: [from, to], frames: vec![(plain(from, to), [1, 1])], step: Nanos(1_000) };
     let mut cases = vec![(Scheme::L2, "plain", plain.clone())];
     for scheme in [Scheme::PL2_COUNTER, Scheme::PL2_CLOCK] {
         if rack.under(scheme).is_ok()
@@ -135,8 +135,8 @@ fn costs(args: &Args) -> Result<Vec<Cost>, String> {
 #[derive(Clone)]
 struct Load<'r> {
     hosts: [&'r Host; 2],
-    /// Frames, and how many leave the switch for each.
-    frames: Vec<(Vec<u8>, u32)>,
+    /// Frames, and how many leave the switch for each, at least and at most.
+    frames: Vec<(Vec<u8>, [u32; 2])>,
     /// Interval of frames: long enough for the reservations at both ends.
     step: Nanos,
 }
@@ -202,20 +202,21 @@ impl<'r> Bench<'r> {
         Ok(Bench { name: format!("{scheme} on {arch}"), switch, load, calls, now, rounds: Vec::new() })
     }
 
-    /// Sends `count` frames of the load. Fails if the number of frames that left the switch isn't the expected one.
+    /// Sends `count` frames of the load. Fails if fewer or more frames left the switch than expected.
     fn round(&mut self, count: u32) -> Result<(), String> {
         let Load { hosts: [from, _], frames, step } = self.load;
-        let (mut out, mut sent, mut expected) = (Vec::new(), 0, 0);
+        let (mut out, mut sent, mut expected) = (Vec::new(), 0, [0, 0]);
         let begun = clock::thread_cpu();
         for (at, (frame, leave)) in frames.iter().enumerate().cycle().take(count as usize) {
             self.now += *step;
-            expected += leave;
+            expected = [expected[0] + leave[0], expected[1] + leave[1]];
             sent += self.calls[usize::from(at > 0)](&mut self.switch, from.port, frame, self.now, &mut out);
         }
         self.rounds.push(clock::thread_cpu() - begun);
-        match sent == expected {
+        let [least, most] = expected;
+        match (least..=most).contains(&sent) {
             true => Ok(()),
-            false => Err(format!("{}: {sent} frames left the switch, not {expected}", self.name)),
+            false => Err(format!("{}: {sent} frames left the switch, not {least} to {most}", self.name)),
         }
     }
 
@@ -258,10 +259,11 @@ fn burst<'r>(rack: &Rack, pl2: &Pl2, hosts: [&'r Host; 2]) -> Load<'r> {
     let data = tagged(vlan(pl2::PCP_SCHEDULED, EtherType::IPV4));
     let frames = std::iter::once(rsv).chain(std::iter::repeat_n(data, usize::from(pl2.k)));
     let slots = hosts.map(|host| pl2.slot(rack, host));
-    Load { hosts, frames: frames.map(|frame| (frame, 1)).collect(), step: slots[0].max(slots[1]) }
+    Load { hosts, frames: frames.map(|frame| (frame, [1, 1])).collect(), step: slots[0].max(slots[1]) }
 }
 
-/// A notification, and the chunks of the write that it is about. Two of them bring about grants.
+/// A notification, and the chunks of the write that it is about. Two of them bring about grants, unless shares of the link
+/// leave that to one of them.
 fn message<'r>(rack: &'r Rack, edm: &Edm) -> Result<Load<'r>, String> {
     let (with, without): (Vec<&Host>, Vec<&Host>) =
         rack.hosts.iter().partition(|host| edm.memory.contains(&host.name));
@@ -278,13 +280,13 @@ fn message<'r>(rack: &'r Rack, edm: &Edm) -> Result<Load<'r>, String> {
     edm::Control { version, kind, answer: 0, id, offset: 0, bytes: total, wait: 0 }
         .emit(&mut notification[TAGGED..]);
     let kind = edm::Kind::Wreq as u8;
-    let mut frames = vec![(notification, 1)];
+    let mut frames = vec![(notification, [1, 1])];
     for chunk in 0..chunks {
         let (offset, bytes) = (chunk * edm.chunk_bytes, edm.chunk_bytes as u16);
         let mut frame = tagged(hosts, tag(edm::PCP_DATA), TAGGED + edm::Message::BYTES + usize::from(bytes));
         edm::Message { version, kind, code: 0, id, key: 0, address: 0, total, offset, bytes, start: 1 }
             .emit(&mut frame[TAGGED..]);
-        frames.push((frame, 1 + u32::from(chunk + edm.window < chunks)));
+        frames.push((frame, [1, 1 + u32::from(chunk + edm.window < chunks)]));
     }
     let slowest_bps = hosts.map(|host| host.rate_bps).into_iter().min().unwrap_or(1);
     // Twice as long as a chunk takes.

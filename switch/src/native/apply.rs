@@ -1,13 +1,17 @@
 //! Generates code for tables and their actions.
 
-use super::call;
+use super::call::{self, Runtime};
 use super::graph::applied;
-use super::translate::{Translator, plain};
+use super::translate::{Translator, lasting, plain};
 use crate::code::ops::{Op, Slot};
 use crate::code::plans::ApplyPlan;
 use crate::exec::Exit;
+use crate::table::TableState;
+use crate::table::direct::{HIT, places};
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, Value, types};
 use cranelift_frontend::Switch;
+use std::mem::offset_of;
 
 impl Translator<'_, '_> {
     /// Looks up a key and jumps to the action.
@@ -46,34 +50,12 @@ impl Translator<'_, '_> {
         if let Some(rows) = table.fixed_rows() {
             return self.apply_fixed(plan, &rows);
         }
-        let exact = match table.plain_words() {
-            Some(1) => Some(call::look_up_exact::<1> as *const ()),
-            Some(2) => Some(call::look_up_exact::<2> as *const ()),
-            Some(3) => Some(call::look_up_exact::<3> as *const ()),
-            _ => None,
-        };
-        let (function, first, about) = match (table.direct_widths(), exact) {
-            (Some(widths), _) => {
-                (call::look_up_direct as *const () as usize, self.side_by_side(plan.key, widths), plan.table)
-            }
-            (None, Some(function)) => {
-                self.read.note(plan.key, plan.words);
-                (function as usize, self.address(plan.key), plan.table)
-            }
-            (None, None) => {
-                self.read.note(plan.key, plan.words);
-                (call::look_up as *const () as usize, self.cx, number)
-            }
-        };
-        let callee = self.number(function as u64);
-        let about = self.b.ins().iconst(types::I32, i64::from(about));
-        let call = self.b.ins().call_indirect(self.finder, callee, &[first, self.runtime, about]);
-        let (found, args) = match *self.b.inst_results(call) {
-            [found, args] => (found, args),
-            _ => return,
+        let (found, args) = match table.direct_widths() {
+            Some((widths, stride)) => self.look_up_direct(plan, widths, stride),
+            None => self.look_up(plan, table, number),
         };
         if plan.hit != 0 {
-            let hit = self.b.ins().ushr_imm_u(found, i64::from(call::HIT.trailing_zeros()));
+            let hit = self.b.ins().ushr_imm_u(found, i64::from(HIT.trailing_zeros()));
             self.set(plan.hit, hit);
         }
         let found = self.b.ins().ireduce(types::I32, found);
@@ -98,6 +80,67 @@ impl Translator<'_, '_> {
                 self.set_at_times(slot, value);
             }
             self.jump(action.pc);
+        }
+    }
+
+    /// Calls a lookup.
+    fn look_up(&mut self, plan: &ApplyPlan, table: &TableState, number: u32) -> (Value, Value) {
+        let exact = match table.plain_words() {
+            Some(1) => Some(call::look_up_exact::<1> as *const ()),
+            Some(2) => Some(call::look_up_exact::<2> as *const ()),
+            Some(3) => Some(call::look_up_exact::<3> as *const ()),
+            _ => None,
+        };
+        self.read.note(plan.key, plan.words);
+        match exact {
+            Some(function) => {
+                let key = self.address(plan.key);
+                self.find(function as usize, key, plan.table)
+            }
+            None => self.find(call::look_up as *const () as usize, self.cx, number),
+        }
+    }
+
+    /// Calls a function that finds an action and arguments.
+    fn find(&mut self, function: usize, first: Value, about: u32) -> (Value, Value) {
+        let callee = self.number(function as u64);
+        let about = self.b.ins().iconst(types::I32, i64::from(about));
+        let call = self.b.ins().call_indirect(self.finder, callee, &[first, self.runtime, about]);
+        match *self.b.inst_results(call) {
+            [found, args] => (found, args),
+            _ => (callee, callee),
+        }
+    }
+
+    /// Reads the answer of a table with short keys where it is. Only a miss is a call.
+    fn look_up_direct(&mut self, plan: &ApplyPlan, widths: &[u32], stride: usize) -> (Value, Value) {
+        let key = self.side_by_side(plan.key, widths);
+        let tables = self.load_lasting(offset_of!(Runtime, tables));
+        let table = plan.table as usize * size_of::<TableState>();
+        let table = self.b.ins().iadd_imm_u(tables, table as i64);
+        let of_table =
+            |own: &mut Self, place: usize| own.b.ins().load(types::I64, lasting(), table, place as i32);
+        let [within, miss, found] = [(); 3].map(|()| self.b.create_block());
+        self.b.append_block_param(found, types::I64);
+        self.b.append_block_param(found, types::I64);
+        self.b.set_cold_block(miss);
+        let keys = of_table(self, places::KEYS);
+        let is_within = self.b.ins().icmp(IntCC::UnsignedLessThan, key, keys);
+        self.b.ins().brif(is_within, within, &[], miss, &[]);
+        self.b.switch_to_block(within);
+        let (answers, offset) =
+            (of_table(self, places::ADDRESS), self.b.ins().imul_imm_u(key, stride as i64 * 8));
+        let answer = self.b.ins().iadd(answers, offset);
+        let action = self.b.ins().load(types::I64, plain(), answer, 0);
+        let args = self.b.ins().iadd_imm_u(answer, 8);
+        self.b.ins().brif(action, found, &[action.into(), args.into()], miss, &[]);
+        self.b.switch_to_block(miss);
+        let (action, args) = self.find(call::miss as *const () as usize, self.cx, plan.table);
+        self.b.ins().jump(found, &[action.into(), args.into()]);
+        self.b.switch_to_block(found);
+        match *self.b.block_params(found) {
+            [found, args] => (found, args),
+            _ => (key, key),
         }
     }
 

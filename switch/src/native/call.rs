@@ -5,6 +5,7 @@ use crate::code::plans::Code;
 use crate::exec::{self, Cx};
 use crate::state::State;
 use crate::table::TableState;
+use crate::table::direct::HIT;
 
 /// State that machine code accesses besides variables and packet.
 #[repr(C)]
@@ -16,6 +17,8 @@ pub(super) struct Runtime {
     pub out_len: usize,
     /// Cells of all registers.
     pub registers: *mut u64,
+    /// All tables, which do not change during a run.
+    pub tables: *const TableState,
     /// Output of the deparser.
     pub out: *mut u8,
     /// Bytes that fit before it has to ask for more room.
@@ -32,6 +35,7 @@ impl Runtime {
         Runtime {
             bytes: cx.bytes.as_ptr(),
             registers: state.pipe.registers.as_mut_ptr(),
+            tables: state.pipe.tables.as_ptr(),
             out: cx.out.as_mut_ptr(),
             out_len: cx.out.len(),
             out_room: cx.out.capacity(),
@@ -79,9 +83,6 @@ pub(super) struct Found {
     pub args: *const u64,
 }
 
-/// Bit of [`Found::action`].
-pub(super) const HIT: u64 = 1 << 32;
-
 impl Found {
     #[inline(always)]
     fn new(table: &TableState, row: Option<u32>) -> Found {
@@ -124,15 +125,14 @@ pub(super) unsafe extern "C" fn look_up_exact<const N: usize>(
     Found::new(table, table.lookup_exact(key))
 }
 
-/// Looks a key up directly in a table with short keys whose look-ups leave no trace, by the table's number.
+/// The result for a key without an entry, by the table's number.
 ///
 /// # Safety
 /// As [`rare`].
-pub(super) unsafe extern "C" fn look_up_direct(key: u64, runtime: *mut Runtime, table: u32) -> Found {
+pub(super) unsafe extern "C" fn miss(_: *mut Cx<'_>, runtime: *mut Runtime, table: u32) -> Found {
     // SAFETY: as in `rare`.
     let state = unsafe { &*(*runtime).state };
-    let table = &state.pipe.tables[table as usize];
-    Found::new(table, table.lookup_direct(key))
+    Found::new(&state.pipe.tables[table as usize], None)
 }
 
 /// Counts the packet; gives nothing of use.

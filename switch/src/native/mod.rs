@@ -48,8 +48,9 @@ const MAX_OPS: usize = 20_000;
 /// data that calls need. Returns how it ended.
 type Function = unsafe extern "C" fn(*mut u64, *mut Cx<'_>, *mut Runtime) -> Exit;
 
-/// Maximum words that machine code clears one by one.
-const MAX_CLEARED: usize = 256;
+/// Maximum words of a program whose machine code clears them one by one: those that it reads, mostly a few. Otherwise all are
+/// cleared before.
+const MAX_CLEARED: usize = 1024;
 
 /// Whether machine code itself clears the words that it needs, for a packet that carries no metadata.
 fn clears(code: &Code) -> bool {

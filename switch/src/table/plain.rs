@@ -208,6 +208,7 @@ impl TableState {
         }
         self.args[row as usize * self.arg_words..][..self.arg_words].copy_from_slice(args);
         self.actions[row as usize] = action;
+        self.answer(row);
         // Had metadata, and has none now.
         self.extras.remove(&row);
         true

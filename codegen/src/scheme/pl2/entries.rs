@@ -117,9 +117,6 @@ fn times(pl2: &Pl2, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)
                 if pl2.clocks != Clocks::Dst {
                     limits = limits.param("t_in", t_in + 1);
                 }
-                if pl2.clocks == Clocks::Chain {
-                    limits = limits.param("apart", t_in.wrapping_sub(t_out) & u64::from(u32::MAX));
-                }
                 add(format!("t from rate {from} to rate {to}"), limits)?;
             }
             // Counters know the source's slot alone.

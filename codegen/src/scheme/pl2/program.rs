@@ -186,6 +186,7 @@ fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
         let out = side["side"] == "out";
         side["reserves"] = json!(out || pl2.reserves_at_source());
         side["from"] = json!(if chain && out { "earliest" } else { "now" });
+        side["chained"] = json!(chain);
     }
     let pair = !counter && pl2.clocks == Clocks::Pair;
     let sides = |both: bool| if both { &["in", "out"][..] } else { &["out"] };

@@ -1487,7 +1487,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         // A unicast frame that egress need not handle bypasses egress.
         if (hdr.ethernet.dstAddr[40:40] == 0 && !hdr.packet_out.isValid() &&
-            meta.known_port != CPU_PORT && meta.pl2.claims == 0) {
+            meta.known_port != CPU_PORT && (meta.pl2.claims == 0 || hdr.pl2_control.isValid())) {
             hdr.packet_in.setInvalid();
             ig_tm_md.bypass_egress = 1;
         }

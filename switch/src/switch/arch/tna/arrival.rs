@@ -90,18 +90,16 @@ fn process<const SECOND: bool, const THROUGH: bool>(
         state.trace.packet = meta.trace;
     }
     let (drop_port, unit_ns) = (config.drop_port, config.time_unit_ns);
-    let egress_bytes = prefix::egress_bytes(SECOND);
-    // Headers start behind room for the device's, whose bytes are written later.
-    middle.resize(egress_bytes, 0);
+    out.clear();
     let mut pass = Pass::new(pipeline, state, vars, unit_ns, meta.ingress_port);
-    let mut cx = Cx::new((arrival.padded(), arrival.len(), 0), middle, requests, drop_port, now);
+    let mut cx = Cx::new((arrival.padded(), arrival.len(), 0), out, requests, drop_port, now);
     let verdict = pass.ingress(&mut cx, prefix_bytes);
     let cursor = cx.cursor;
     if verdict.exit != Exit::Done {
         return Some(Reached::Ingress(verdict));
     }
     let payload = arrival.frame().get(cursor..).unwrap_or(&[]);
-    let len = middle.len() - egress_bytes + payload.len();
+    let len = out.len() + payload.len();
     let is_straight =
         THROUGH && !requests.any && verdict.is_plain() && verdict.destination != u64::from(drop_port);
     let at = if is_straight { manager.find(verdict.destination) } else { None };
@@ -110,16 +108,16 @@ fn process<const SECOND: bool, const THROUGH: bool>(
         Some(at) => manager.pass(at, verdict.priority, len, now),
         None => false,
     };
+    let egress_bytes = prefix::egress_bytes(SECOND);
     let Some(at) = at.filter(|_| passes) else {
+        // It waits behind room for the device's header, whose bytes are written later.
+        middle.clear();
+        middle.resize(if verdict.bypass { 0 } else { egress_bytes }, 0);
+        middle.extend_from_slice(out);
         middle.extend_from_slice(payload);
-        if verdict.bypass {
-            middle.drain(..egress_bytes);
-        }
         return Some(Reached::Ingress(verdict));
     };
-    out.clear();
     if verdict.bypass {
-        out.extend_from_slice(&middle[egress_bytes..]);
         out.extend_from_slice(payload);
         return Some(Reached::Wire(at));
     }
@@ -127,9 +125,11 @@ fn process<const SECOND: bool, const THROUGH: bool>(
     let port = manager.number(at);
     let meta = Meta { egress_port: port, enqueued: now, priority: verdict.priority, ..*meta };
     // Egress parses the frame where it is. Its original bytes are no longer needed.
-    arrival.prepend(middle.len(), cursor);
-    let head = arrival.head_mut(middle.len());
-    head[egress_bytes..].copy_from_slice(&middle[egress_bytes..]);
+    let count = egress_bytes + out.len();
+    arrival.prepend(count, cursor);
+    let head = arrival.head_mut(count);
+    head[egress_bytes..].copy_from_slice(out);
+    out.clear();
     prefix::egress::<SECOND>(head, &meta, 0, len, now, unit_ns);
     let mut pass = Pass::new(pipeline, state, vars, unit_ns, port);
     let mut cx = Cx::new((arrival.padded(), arrival.len(), 0), out, requests, drop_port, now);
