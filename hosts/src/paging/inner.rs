@@ -318,7 +318,8 @@ impl Inner {
     /// either, the whole range becomes inaccessible: accesses would wait without end.
     pub fn lose(&self, locked: &mut Locked, why: &str) {
         // The first reason is the cause of others.
-        let why = self.memory.uffd().changed().unwrap_or(why);
+        let changed = self.memory.uffd().check_changed().err().map(|changed| changed.to_string());
+        let why = changed.as_deref().unwrap_or(why);
         match self.memory.check() {
             Ok(()) => self.note_loss(locked, why, "Accesses to its absent pages end in SIGBUS"),
             Err(error) => self.lose_all(locked, &format!("{why}, {error}")),
