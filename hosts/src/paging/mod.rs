@@ -33,6 +33,7 @@ mod holder;
 mod idle;
 mod inner;
 mod kept;
+mod leave;
 mod memory;
 mod pages;
 #[cfg(test)]

@@ -362,8 +362,7 @@ mod tests {
         const BYTES: usize = 64 << 12;
         let uffd = Uffd::open(true).unwrap();
         uffd.pauses.store(true, Ordering::Relaxed);
-        let (access, flags) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a new mapping at an address that the kernel chooses.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), BYTES, access, flags, -1, 0) };
         assert_ne!(start, libc::MAP_FAILED);
