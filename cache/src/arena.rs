@@ -186,14 +186,6 @@ impl Arena {
         }
     }
 
-    /// Slots without a block, in no order. Checks use it: it looks at each of them.
-    pub(crate) fn free_slots(&self) -> impl Iterator<Item = u32> {
-        let next = |slot: u32| (slot != NONE).then_some(slot);
-        let chained =
-            std::iter::successors(next(self.free), move |slot| next(self.slots[*slot as usize].chain));
-        chained.chain(self.fresh..self.slots.len() as u32)
-    }
-
     /// The neighbour that is nearer to the head; `NONE` at the head.
     #[inline]
     pub(crate) fn towards_head(&self, slot: u32) -> u32 {

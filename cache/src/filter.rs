@@ -16,6 +16,8 @@ use crate::{Actions, Block, Policy, Refused, Served, Shape};
 
 /// In a slot's mark.
 const ACTIVE: u8 = 1;
+/// In a slot's mark: the block came from the host, and may have an entry in the refault queue still. All others took theirs.
+const GIVEN: u8 = 1 << 1;
 
 /// One pair of lists and the addresses of blocks that left them.
 struct Pair {
@@ -119,7 +121,7 @@ impl Filter {
         let index = self.pair(block);
         let pair = &mut self.pairs[index];
         pair.room(&mut self.arena, actions);
-        let slot = self.arena.insert(block, lists::dirty(dirty));
+        let slot = self.arena.insert(block, GIVEN | lists::dirty(dirty));
         self.arena.push(&mut pair.inactive, slot);
     }
 }
@@ -129,9 +131,7 @@ impl Pair {
     #[inline]
     fn room_in_active(&mut self, arena: &mut Arena, actions: &mut Actions) {
         if self.active.len() == self.active_max.max(1) {
-            let tail = self.active.tail();
-            let block = lists::evict(arena, &mut self.active, tail, actions);
-            self.refault.enter(block);
+            evict(arena, &mut self.active, &mut self.refault, actions);
         }
     }
 
@@ -140,10 +140,20 @@ impl Pair {
     fn room(&mut self, arena: &mut Arena, actions: &mut Actions) {
         if self.active.len() + self.inactive.len() == self.capacity {
             let list = if self.inactive.len() > 0 { &mut self.inactive } else { &mut self.active };
-            let tail = list.tail();
-            let block = lists::evict(arena, list, tail, actions);
-            self.refault.enter(block);
+            evict(arena, list, &mut self.refault, actions);
         }
+    }
+}
+
+/// Evicts the tail of a list.
+#[inline]
+fn evict(arena: &mut Arena, list: &mut List, refault: &mut Ring, actions: &mut Actions) {
+    let tail = list.tail();
+    let is_given = arena.mark(tail) & GIVEN != 0;
+    let block = lists::evict(arena, list, tail, actions);
+    match is_given {
+        true => refault.enter_again(block),
+        false => refault.enter(block),
     }
 }
 

@@ -22,11 +22,12 @@ impl Ghosts {
         self.arena.bytes()
     }
 
-    /// Enters a block; the oldest one goes if there is no room. An existing entry keeps its place.
+    /// Enters a block, which has no entry: it took it when it came. The oldest one goes if there is no room.
     pub(crate) fn enter(&mut self, block: Block) {
-        if self.capacity == 0 || self.arena.find(block).is_some() {
+        if self.capacity == 0 {
             return;
         }
+        debug_assert!(self.arena.find(block).is_none(), "it was taken");
         if self.list.len() == self.capacity {
             let oldest = self.list.tail();
             self.arena.unlink(&mut self.list, oldest);

@@ -44,6 +44,8 @@ pub use shape::{FOOTPRINT_MAX, Refused, Shape};
 
 /// Bytes of a page.
 const PAGE_BYTES: u32 = 4096;
+/// Most blocks of a page, of 64 bytes each.
+const PAGE_BLOCKS_MAX: u32 = 64;
 
 /// Number of a block of remote memory.
 pub type Block = u32;

@@ -9,18 +9,20 @@ const NONE: u32 = u32::MAX;
 struct Entry {
     /// The block; `NONE` if it came back, or if nothing was entered yet.
     block: Block,
-    /// The next entry of the same bucket.
+    /// The entry that was the newest of this one's bucket.
     chain: u32,
 }
 
 /// A ring of addresses, found by hash. An entry takes 10 bytes with its part of the buckets.
 ///
-/// Entries hold whole block numbers: a hit is never another block's.
+/// Entries hold whole block numbers: a hit is never another block's. Entries are only overwritten: none is taken out of its
+/// bucket's chain. A chain goes from newer to older entries, so it ends where the next one is newer, which was overwritten since.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring {
     entries: Vec<Entry>,
     heads: Vec<u32>,
-    at: usize,
+    /// Where the next block is entered: the oldest entry.
+    at: u32,
     #[cfg(test)]
     plant: Option<tests::Plant>,
 }
@@ -41,48 +43,61 @@ impl Ring {
         (self.entries.len() * size_of::<Entry>() + self.heads.len() * size_of::<u32>()) as u64
     }
 
+    #[inline]
     fn bucket(&self, block: Block) -> usize {
         ((u64::from(mix(block)) * self.heads.len() as u64) >> 32) as usize
     }
 
-    /// Enters a block; the oldest entry goes. An older entry of the block is used up: it came back by another way.
+    /// Enters a block that may have an older entry, which is used up: it came back by another way.
+    #[inline]
+    pub(crate) fn enter_again(&mut self, block: Block) {
+        self.remove(block, self.bucket(block));
+        self.enter(block);
+    }
+
+    /// Enters a block without an entry; the oldest entry goes.
+    #[inline]
     pub(crate) fn enter(&mut self, block: Block) {
-        self.remove(block);
-        let oldest = self.entries[self.at].block;
-        if oldest != NONE {
-            self.remove(oldest);
-        }
         let bucket = self.bucket(block);
-        self.entries[self.at] = Entry { block, chain: self.heads[bucket] };
-        self.heads[bucket] = self.at as u32;
-        self.at = if self.at + 1 == self.entries.len() { 0 } else { self.at + 1 };
+        self.entries[self.at as usize] = Entry { block, chain: self.heads[bucket] };
+        self.heads[bucket] = self.at;
+        self.at = if self.at + 1 == self.entries.len() as u32 { 0 } else { self.at + 1 };
     }
 
     /// Whether the block has an entry, which is used up: one eviction proves one return.
+    #[inline]
     pub(crate) fn take(&mut self, block: Block) -> bool {
         #[cfg(test)]
         if let Some(plant) = self.plant {
             return plant.take(self, block);
         }
-        self.remove(block)
+        self.remove(block, self.bucket(block))
     }
 
-    fn remove(&mut self, block: Block) -> bool {
-        let bucket = self.bucket(block);
-        let (mut before, mut at) = (NONE, self.heads[bucket]);
-        while at != NONE && self.entries[at as usize].block != block {
-            (before, at) = (at, self.entries[at as usize].chain);
+    /// How many entries are newer than this one.
+    #[inline]
+    fn age(&self, entry: u32) -> u32 {
+        let newer = self.at.wrapping_sub(entry + 1);
+        if entry < self.at { newer } else { newer.wrapping_add(self.entries.len() as u32) }
+    }
+
+    #[inline]
+    fn remove(&mut self, block: Block, bucket: usize) -> bool {
+        let (mut at, mut age) = (self.heads[bucket], 0);
+        while at != NONE {
+            let is_older = self.age(at) >= age;
+            let entry = &mut self.entries[at as usize];
+            if !is_older {
+                return false;
+            }
+            if entry.block == block {
+                entry.block = NONE;
+                return true;
+            }
+            let next = entry.chain;
+            (at, age) = (next, self.age(at) + 1);
         }
-        if at == NONE {
-            return false;
-        }
-        let chain = self.entries[at as usize].chain;
-        match before {
-            NONE => self.heads[bucket] = chain,
-            before => self.entries[before as usize].chain = chain,
-        }
-        self.entries[at as usize] = Entry { block: NONE, chain: NONE };
-        true
+        false
     }
 }
 
@@ -103,10 +118,13 @@ mod tests {
 
     impl Plant {
         pub(super) fn take(self, ring: &mut Ring, block: Block) -> bool {
-            let first = ring.heads[ring.bucket(block)];
+            let bucket = ring.bucket(block);
+            let first = ring.heads[bucket];
             match self {
                 Plant::HitCountsTwice => ring.entries.iter().any(|entry| entry.block == block),
-                Plant::EntryOfAnother => first != NONE && ring.remove(ring.entries[first as usize].block),
+                Plant::EntryOfAnother => {
+                    first != NONE && ring.remove(ring.entries[first as usize].block, bucket)
+                }
             }
         }
     }
@@ -124,7 +142,7 @@ mod tests {
                 place.into_iter().for_each(|place| list[place] = NONE);
                 list.pop_front();
                 list.push_back(block);
-                ring.enter(block);
+                ring.enter_again(block);
                 continue;
             }
             place.into_iter().for_each(|place| list[place] = NONE);
@@ -152,7 +170,7 @@ mod tests {
     fn a_block_has_one_entry() {
         let mut ring = Ring::new(4);
         for block in [1, 2, 1, 3, 1, 4, 5, 6, 7, 8] {
-            ring.enter(block);
+            ring.enter_again(block);
         }
         assert!(!ring.take(1));
         assert!((5..9).all(|block| ring.take(block)));

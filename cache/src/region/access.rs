@@ -28,7 +28,8 @@ impl Residency {
         }
         // Without a frame its turn would stay open, and fetch the block after all. If no guard, claim or block of the policy needs all
         // frames, one becomes free when a write-back or a fetch ends.
-        if self.limits.prefetched > 0 && !self.failed && !self.has_room(block, 1) {
+        let has_room = self.has_queue_room(crate::PAGE_BLOCKS_MAX) && self.has_room(block, 1);
+        if self.limits.prefetched > 0 && !self.failed && !has_room {
             return Found::Later;
         }
         self.overwritten = Some(block);

@@ -1,15 +1,20 @@
 //! Frames of local memory: which block each one has, and its state.
 
-use super::Mode;
+use super::index::Index;
+use super::queue::Queue;
+use super::{Frame, Mode};
 use crate::Block;
-use crate::arena::{Arena, List, NONE};
+use std::collections::VecDeque;
 use std::ops::Range;
 
-/// State of a frame; 12 bytes.
+/// No frame.
+const NONE: Frame = Frame::MAX;
+
+/// State of a frame; 8 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct State {
     /// The epoch in which the policy saw the last use.
-    epoch: u32,
+    epoch: u16,
     flags: u16,
     /// Guards and pins that read.
     readers: u16,
@@ -28,18 +33,16 @@ impl State {
     pub const DIRTY: u16 = 1 << 3;
     /// A write-back is under way.
     pub const WRITING: u16 = 1 << 4;
-    /// In the queue of write-backs.
-    pub const QUEUED: u16 = 1 << 5;
     /// A guard or pin writes.
-    pub const EXCLUSIVE: u16 = 1 << 6;
+    pub const EXCLUSIVE: u16 = 1 << 5;
     /// A flush waits for a write-back that has yet to begin.
-    pub const FLUSH: u16 = 1 << 7;
+    pub const FLUSH: u16 = 1 << 6;
     /// A flush waits for the write-back under way.
-    pub const FLUSHING: u16 = 1 << 8;
+    pub const FLUSHING: u16 = 1 << 7;
     /// One of the prefetched blocks.
-    pub const PREFETCHED: u16 = 1 << 9;
+    pub const PREFETCHED: u16 = 1 << 8;
     /// Was prefetched, and not used since; the policy may have it by now.
-    pub const UNUSED: u16 = 1 << 10;
+    pub const UNUSED: u16 = 1 << 9;
 
     #[inline]
     pub fn is(&self, flag: u16) -> bool {
@@ -57,11 +60,11 @@ impl State {
     }
 
     #[inline]
-    pub fn epoch(&self) -> u32 {
+    pub fn epoch(&self) -> u16 {
         self.epoch
     }
 
-    pub fn set_epoch(&mut self, epoch: u32) {
+    pub fn set_epoch(&mut self, epoch: u16) {
         self.epoch = epoch;
     }
 
@@ -118,31 +121,55 @@ pub(super) struct Totals {
     /// Guards, and pins of claims.
     pub pins: u32,
     pub unflushed: u32,
-    /// Write-backs that have to begin and are in no queue.
+    /// Write-backs that have to begin and are not queued.
     pub forgotten: u32,
+}
+
+/// A frame: its state, and its block, or the next free frame.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    block: Block,
+    state: State,
 }
 
 /// All frames.
 pub(super) struct Frames {
-    arena: Arena,
-    states: Vec<State>,
+    slots: Vec<Slot>,
+    index: Index,
     used: u32,
-    /// Prefetched blocks, the newest at the head.
-    prefetched: List,
+    /// The last frame that became free.
+    free: Frame,
+    /// Frames from here on were never used, and are not in the list of free ones.
+    fresh: Frame,
+    /// Prefetched blocks, the newest at the back.
+    prefetched: VecDeque<Frame>,
+    /// Frames that may have to be written back.
+    pub write_backs: Queue,
 }
 
 impl Frames {
-    pub fn new(count: u32) -> Frames {
-        let states = vec![State::default(); count as usize];
-        Frames { arena: Arena::new(count), states, used: 0, prefetched: List::EMPTY }
+    /// Up to `prefetched` of them have prefetched blocks.
+    pub fn new(count: u32, prefetched: u16) -> Frames {
+        let empty = Slot { block: NONE, state: State::default() };
+        Frames {
+            slots: vec![empty; count as usize],
+            index: Index::new(count),
+            used: 0,
+            free: NONE,
+            fresh: 0,
+            prefetched: VecDeque::with_capacity(prefetched.into()),
+            write_backs: Queue::new(count),
+        }
     }
 
     pub fn count(&self) -> u32 {
-        self.states.len() as u32
+        self.slots.len() as u32
     }
 
     pub fn bytes(&self) -> u64 {
-        self.arena.bytes() + (self.states.len() * size_of::<State>()) as u64
+        let prefetched = self.prefetched.capacity() * size_of::<Frame>();
+        let slots = self.slots.len() * size_of::<Slot>();
+        self.index.bytes() + self.write_backs.bytes() + (slots + prefetched) as u64
     }
 
     pub fn free(&self) -> u32 {
@@ -150,87 +177,96 @@ impl Frames {
     }
 
     pub fn prefetched(&self) -> u32 {
-        self.prefetched.len()
+        self.prefetched.len() as u32
     }
 
     #[inline]
-    pub fn find(&self, block: Block) -> Option<u32> {
-        self.arena.find(block)
+    pub fn find(&self, block: Block) -> Option<Frame> {
+        self.index.find(block, |frame| self.slots[frame as usize].block)
     }
 
-    pub fn block(&self, frame: u32) -> Block {
-        self.arena.block(frame)
-    }
-
-    #[inline]
-    pub fn state(&self, frame: u32) -> &State {
-        &self.states[frame as usize]
+    pub fn block(&self, frame: Frame) -> Block {
+        self.slots[frame as usize].block
     }
 
     #[inline]
-    pub fn state_mut(&mut self, frame: u32) -> &mut State {
-        &mut self.states[frame as usize]
+    pub fn state(&self, frame: Frame) -> &State {
+        &self.slots[frame as usize].state
+    }
+
+    #[inline]
+    pub fn state_mut(&mut self, frame: Frame) -> &mut State {
+        &mut self.slots[frame as usize].state
     }
 
     /// Gives an absent block a frame; there is a free one.
-    pub fn insert(&mut self, block: Block, flags: u16) -> u32 {
-        let frame = self.arena.insert(block, 0);
+    pub fn insert(&mut self, block: Block, flags: u16) -> Frame {
+        let frame = match self.free {
+            NONE => {
+                self.fresh += 1;
+                self.fresh - 1
+            }
+            free => {
+                self.free = self.block(free);
+                free
+            }
+        };
+        self.slots[frame as usize] = Slot { block, state: State { flags, ..State::default() } };
+        self.index.insert(block, frame);
         self.used += 1;
-        let state = self.state_mut(frame);
-        // The frame may still be in the queue of write-backs, which then finds nothing to write.
-        state.flags = flags | state.flags & State::QUEUED;
         frame
     }
 
-    pub fn insert_prefetched(&mut self, block: Block) -> u32 {
+    pub fn insert_prefetched(&mut self, block: Block) -> Frame {
         let frame = self.insert(block, State::PREFETCHED | State::UNUSED);
-        self.arena.push(&mut self.prefetched, frame);
+        self.prefetched.push_back(frame);
         frame
     }
 
     /// Makes a block that is here, or on its way, the policy's. Returns whether it was prefetched.
-    pub fn adopt(&mut self, frame: u32) -> bool {
+    pub fn adopt(&mut self, frame: Frame) -> bool {
         let state = self.state_mut(frame);
         state.set(State::KEPT);
         let prefetched = state.is(State::PREFETCHED);
         if prefetched {
             state.clear(State::PREFETCHED);
-            self.arena.unlink(&mut self.prefetched, frame);
+            self.prefetched.retain(|other| *other != frame);
         }
         prefetched
     }
 
     /// Takes the oldest prefetched block that nothing holds, none of these, out of the list. `None`: there is none.
-    pub fn take_prefetched(&mut self, but: &Range<Block>) -> Option<u32> {
-        let mut frame = self.prefetched.tail();
-        while frame != NONE {
-            if self.state(frame).may_go() && !but.contains(&self.block(frame)) {
-                self.arena.unlink(&mut self.prefetched, frame);
-                return Some(frame);
-            }
-            frame = self.arena.towards_head(frame);
-        }
-        None
+    pub fn take_prefetched(&mut self, but: &Range<Block>) -> Option<Frame> {
+        let may_go = |frame: &Frame| self.state(*frame).may_go() && !but.contains(&self.block(*frame));
+        let place = self.prefetched.iter().position(may_go)?;
+        self.prefetched.remove(place)
     }
 
     /// Frees a frame that is in no list.
-    pub fn release(&mut self, frame: u32) {
-        self.arena.release(frame);
+    pub fn release(&mut self, frame: Frame) {
+        self.index.remove(self.block(frame), frame, |frame| self.slots[frame as usize].block);
+        self.slots[frame as usize] = Slot { block: self.free, state: State::default() };
+        self.free = frame;
         self.used -= 1;
-        let state = self.state_mut(frame);
-        *state = State { flags: state.flags & State::QUEUED, ..State::default() };
+    }
+
+    /// Frames without a block, in no order.
+    fn free_frames(&self) -> impl Iterator<Item = Frame> {
+        let next = |frame: Frame| (frame != NONE).then_some(frame);
+        let freed = std::iter::successors(next(self.free), move |frame| next(self.block(*frame)));
+        freed.chain(self.fresh..self.count())
     }
 
     /// Sums over all frames. Errors: a frame that is neither free nor found by its block, or that nothing needs and
     /// nothing will free.
     pub fn check(&self) -> Result<Totals, String> {
-        let mut is_free = vec![false; self.states.len()];
-        self.arena.free_slots().for_each(|frame| is_free[frame as usize] = true);
+        let mut is_free = vec![false; self.slots.len()];
+        self.free_frames().for_each(|frame| is_free[frame as usize] = true);
         let mut totals = Totals::default();
         let mut used = 0;
-        for (frame, state) in (0..).zip(&self.states) {
-            let (block, is_free) = (self.block(frame), is_free[frame as usize]);
-            match (is_free, self.find(block) == Some(frame)) {
+        for (frame, Slot { block, state }) in (0..).zip(&self.slots) {
+            let is_free = is_free[frame as usize];
+            match (is_free, self.find(*block) == Some(frame)) {
                 (true, false) => continue,
                 (false, true) => used += 1,
                 (is_free, _) => {
@@ -247,7 +283,7 @@ impl Frames {
             totals.claims += u32::from(state.claims);
             totals.pins += u32::from(state.readers) + count(State::EXCLUSIVE);
             totals.unflushed += count(State::FLUSH | State::FLUSHING);
-            totals.forgotten += u32::from(state.wants_write_back() && !state.is(State::QUEUED));
+            totals.forgotten += u32::from(state.wants_write_back() && !self.write_backs.contains(frame));
         }
         match () {
             () if used != self.used => Err(format!("{used} frames are in use, and {} count", self.used)),

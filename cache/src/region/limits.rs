@@ -23,6 +23,12 @@ impl Limits {
     pub(super) fn frames(&self) -> u32 {
         u32::from(self.guards) + u32::from(self.claims) + u32::from(self.prefetched)
     }
+
+    /// Fetches that are queued or under way: two for each claim, of its block and ahead of it, those of prefetched blocks, and those
+    /// of two pages.
+    fn fetches(&self) -> u32 {
+        2 * u32::from(self.claims) + u32::from(self.prefetched) + 2 * crate::PAGE_BLOCKS_MAX
+    }
 }
 
 /// How much local memory a region has.
@@ -91,7 +97,8 @@ impl Residency {
         }
         let policy = definition.open(&shape, &[])?;
         let count = capacity + limits.frames();
-        let frames = Frames::new(count);
+        let frames = Frames::new(count, limits.prefetched);
+        let fetches_max = limits.fetches().min(count);
         Ok(Residency {
             policy,
             actions: Actions::default(),
@@ -101,8 +108,9 @@ impl Residency {
             footprint,
             blocks_per_page,
             epoch: 1,
-            fetches: VecDeque::with_capacity(count as usize),
-            write_backs: VecDeque::with_capacity(count as usize),
+            fetches: VecDeque::with_capacity(fetches_max as usize),
+            fetches_max,
+            fetching: 0,
             unflushed: 0,
             guards: 0,
             claims: 0,

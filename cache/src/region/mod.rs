@@ -39,9 +39,11 @@
 mod access;
 mod counters;
 mod frames;
+mod index;
 mod limits;
 #[cfg(test)]
 mod plant;
+mod queue;
 mod requests;
 #[cfg(test)]
 mod tests;
@@ -109,10 +111,12 @@ pub struct Residency {
     footprint: u32,
     blocks_per_page: u32,
     /// Changes when blocks move; a use is shown to the policy once in it.
-    epoch: u32,
+    epoch: u16,
     fetches: VecDeque<(Block, u32)>,
-    /// Frames that may have to be written back; each at most once.
-    write_backs: VecDeque<Frame>,
+    /// Most fetches, queued or under way.
+    fetches_max: u32,
+    /// Fetches under way.
+    fetching: u32,
     /// Frames whose content of the time of [`Residency::begin_flush`] is not in remote memory.
     unflushed: u32,
     guards: u32,
@@ -141,9 +145,8 @@ impl Residency {
 
     /// Bytes of all tables, the policy's included.
     pub fn tables_bytes(&self) -> u64 {
-        let queues = self.fetches.capacity() * size_of::<(Block, u32)>()
-            + self.write_backs.capacity() * size_of::<Frame>();
-        self.policy.metadata_bytes() + self.frames.bytes() + queues as u64 + size_of::<Residency>() as u64
+        let tables = self.fetches.capacity() * size_of::<(Block, u32)>() + size_of::<Residency>();
+        self.policy.metadata_bytes() + self.frames.bytes() + tables as u64
     }
 
     /// Counters so far.
@@ -160,7 +163,7 @@ impl Residency {
             if self.frames.find(block).is_some() {
                 self.request(run);
                 run = block + 1..block + 1;
-            } else if self.begin_prefetch(block) {
+            } else if self.has_queue_room(run.len() as u32 + 1) && self.begin_prefetch(block) {
                 run.end = block + 1;
             } else {
                 break;
@@ -196,7 +199,7 @@ impl Residency {
     pub fn fail(&mut self) {
         (self.failed, self.has_changed) = (true, true);
         self.fetches.clear();
-        self.write_backs.clear();
+        self.frames.write_backs.clear();
     }
 
     /// Whether it has failed.
@@ -241,9 +244,8 @@ impl Residency {
     fn settle(&mut self, frame: Frame) {
         let state = self.frames.state_mut(frame);
         if state.wants_write_back() {
-            if !state.is(State::QUEUED) && !self.failed {
-                state.set(State::QUEUED);
-                self.write_backs.push_back(frame);
+            if !self.failed {
+                self.frames.write_backs.insert(frame);
             }
         } else if state.may_go() && !state.is(State::PREFETCHED) {
             self.free(frame);

@@ -34,6 +34,14 @@ impl Residency {
         }
     }
 
+    /// Whether the queue has room for the fetches of this many blocks beside those queued and under way. An empty one takes any number.
+    pub(super) fn has_queue_room(&self, count: u32) -> bool {
+        let fetches = self.fetches.len() as u32 + self.fetching;
+        // Each fetch waits in a frame of its own.
+        let is_for_all = self.fetches_max == self.frames.count();
+        is_for_all || fetches == 0 || fetches + count <= self.fetches_max
+    }
+
     /// From here on, [`Residency::is_flushed`] says whether all writes so far are in remote memory. One flush at a time.
     pub fn begin_flush(&mut self) {
         self.unflushed = 0;
@@ -64,11 +72,11 @@ impl Residency {
             return None;
         }
         if let Some((first, count)) = self.fetches.pop_front() {
+            self.fetching += 1;
             return Some(Request::Fetch { first, count });
         }
-        while let Some(frame) = self.write_backs.pop_front() {
+        while let Some(frame) = self.frames.write_backs.pop() {
             let state = self.frames.state_mut(frame);
-            state.clear(State::QUEUED);
             if !state.wants_write_back() {
                 continue;
             }
@@ -89,7 +97,7 @@ impl Residency {
     /// Whether [`Residency::next_request`] may have one.
     #[inline]
     pub fn has_requests(&self) -> bool {
-        !(self.fetches.is_empty() && self.write_backs.is_empty())
+        !(self.fetches.is_empty() && self.frames.write_backs.is_empty())
     }
 
     /// A block that the flush waits for while a guard writes it, if nothing but such blocks may be left.
@@ -108,23 +116,27 @@ impl Residency {
     pub fn refuse(&mut self, request: Request) {
         match request {
             _ if self.failed => {}
-            Request::Fetch { first, count } => self.fetches.push_front((first, count)),
+            Request::Fetch { first, count } => {
+                self.fetching -= 1;
+                self.fetches.push_front((first, count));
+            }
             Request::WriteBack { frame, .. } => {
                 self.counters.written_back -= 1;
                 let state = self.frames.state_mut(frame);
                 state.clear(State::WRITING);
-                state.set(State::DIRTY | State::QUEUED);
+                state.set(State::DIRTY);
                 if state.is(State::FLUSHING) {
                     state.clear(State::FLUSHING);
                     state.set(State::FLUSH);
                 }
-                self.write_backs.push_front(frame);
+                self.frames.write_backs.put_back(frame);
             }
         }
     }
 
     /// A fetch has ended, and its bytes are in the frames.
     pub fn fetched(&mut self, first: Block, count: u32) {
+        self.fetching -= 1;
         for block in first..first + count {
             let Some(frame) = self.frames.find(block) else { continue };
             self.frames.state_mut(frame).set(State::ARRIVED);

@@ -48,7 +48,7 @@ impl Residency {
             };
             match action {
                 Action::Fetch { first, count, .. } => {
-                    if !self.has_room(first, count) {
+                    if !self.has_queue_room(count) || !self.has_room(first, count) {
                         return;
                     }
                     self.bring(first, count, turn);

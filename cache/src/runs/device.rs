@@ -122,7 +122,7 @@ impl Device {
             return (len - 1, 0);
         }
         let mut least = (len - 1, u8::MAX);
-        for (way, word) in self.set(set)[..len].iter().enumerate().skip(from) {
+        for (way, word) in (from..).zip(&self.set(set)[from..len]) {
             let uses = counts.frequency(word >> NUMBER_SHIFT);
             if uses < least.1 {
                 least = (way, uses);
@@ -150,15 +150,23 @@ impl Device {
 
     /// Inserts an absent block; the block that it displaces leaves first.
     pub(super) fn enter(&mut self, set: u32, block: Block, counts: &Counts, actions: &mut Actions) {
+        let mut free = self.limit - 1;
         // Blocks are without gaps: a last word in use means a full set.
         while !self.has_room(set) {
+            let len = if self.limit == self.stride { self.stride } else { self.len(set) };
             // The window counts the block that comes.
-            let (way, _) = self.least(set, self.window - 1, self.len(set), counts);
-            self.evict(set, way, actions);
+            let (way, _) = self.least(set, self.window - 1, len, counts);
+            if len > self.limit {
+                self.evict(set, way, actions);
+                continue;
+            }
+            let word = self.set(set)[way];
+            actions.evict(word >> NUMBER_SHIFT, word & DIRTY != 0);
+            free = way;
+            break;
         }
-        let last = self.limit - 1;
         let words = self.set_mut(set);
-        words.copy_within(..last, 1);
+        words.copy_within(..free, 1);
         words[0] = block << NUMBER_SHIFT;
     }
 

@@ -109,12 +109,21 @@ impl Host {
     pub(super) fn place_for(&self, group: u32, page: u32) -> Option<Place> {
         let uses = |page: u32| self.uses.get(page as usize).copied().unwrap_or(0);
         let ways = &self.group(group)[..self.limit];
-        let first = group as usize * self.stride;
+        let (first, own) = (group as usize * self.stride, uses(page));
         if let Some(way) = ways.iter().position(|one| *one == EMPTY) {
-            return (self.filled || uses(page) > MARGIN).then_some(first + way);
+            return (self.filled || own > MARGIN).then_some(first + way);
         }
-        let (way, victim) = ways.iter().enumerate().min_by_key(|(_, one)| uses(**one))?;
-        (!self.choosy || uses(page) > uses(*victim).saturating_add(MARGIN)).then_some(first + way)
+        if self.choosy && own <= MARGIN {
+            return None;
+        }
+        let (one, others) = ways.split_first()?;
+        let (mut least, mut victim) = (uses(*one), first);
+        for (place, page) in (first + 1..).zip(others) {
+            if uses(*page) < least {
+                (least, victim) = (uses(*page), place);
+            }
+        }
+        (!self.choosy || own > least.saturating_add(MARGIN)).then_some(victim)
     }
 
     /// A group that has more pages than the limit, and the place of one that has to go. `None` after the last one.

@@ -96,6 +96,14 @@ struct Runs {
     split: Option<Split>,
 }
 
+/// A page, with what blocks of it have in common.
+#[derive(Clone, Copy)]
+struct Spot {
+    page: u32,
+    group: u32,
+    in_host: bool,
+}
+
 impl Runs {
     fn new(parts: Parts, shape: &Shape) -> Runs {
         let layout = Layout::new(shape);
@@ -123,35 +131,45 @@ impl Runs {
         }
     }
 
-    fn is_local(&self, block: Block) -> bool {
-        let page = self.layout.page_of(block);
+    fn spot(&self, page: u32) -> Spot {
         let group = self.layout.group_of(page);
-        let set = self.layout.set_in(group, block);
-        self.host.find(group, page).is_some() || self.device.find(set, block).is_some()
+        Spot { page, group, in_host: self.host.find(group, page).is_some() }
     }
 
     /// Whether the block after this one is remote, and worth fetching with it: likely to be used soon after it, or in the same page while
-    /// its set has room.
-    fn goes_on(&self, block: Block) -> bool {
+    /// its set has room. `spot` is any page's, and becomes that of the block after this one.
+    fn goes_on(&self, block: Block, spot: &mut Spot) -> bool {
         let next = block + 1;
-        next < self.footprint
-            && (self.streams.goes_on(block, &self.counts) || self.fills(next))
-            && !self.is_local(next)
-    }
-
-    fn fills(&self, next: Block) -> bool {
-        self.layout.index_of(next) != 0 && self.device.has_room(self.layout.set_of(next))
+        if next >= self.footprint {
+            return false;
+        }
+        let is_likely = self.streams.goes_on(block, &self.counts);
+        if !is_likely && self.layout.index_of(next) == 0 {
+            return false;
+        }
+        let page = self.layout.page_of(next);
+        if spot.page != page {
+            *spot = self.spot(page);
+        }
+        let set = self.layout.set_in(spot.group, next);
+        (is_likely || self.device.has_room(set)) && !spot.in_host && self.device.find(set, next).is_none()
     }
 
     /// How many blocks from `first` on to fetch in one request.
-    fn length(&self, first: Block) -> u32 {
-        (1..self.run_max).find(|count| !self.goes_on(first + count - 1)).unwrap_or(self.run_max)
+    fn length(&self, first: Block, mut spot: Spot) -> u32 {
+        (1..self.run_max).find(|count| !self.goes_on(first + count - 1, &mut spot)).unwrap_or(self.run_max)
     }
 
-    /// Brings `count` remote blocks into the device. Blocks fetched ahead are not used yet: no frequency grows.
-    fn bring(&mut self, first: Block, count: u32, ahead: bool, actions: &mut Actions) {
+    /// Brings `count` remote blocks, the first of which is in this page, into the device. Blocks fetched ahead are not used yet: no
+    /// frequency grows.
+    fn bring(&mut self, first: Block, count: u32, ahead: bool, spot: Spot, actions: &mut Actions) {
+        let Spot { mut page, mut group, .. } = spot;
         for block in first..first + count {
-            self.device.enter(self.layout.set_of(block), block, &self.counts, actions);
+            if self.layout.page_of(block) != page {
+                page = self.layout.page_of(block);
+                group = self.layout.group_of(page);
+            }
+            self.device.enter(self.layout.set_in(group, block), block, &self.counts, actions);
         }
         actions.push(Action::Fetch { first, count, ahead });
     }
@@ -162,22 +180,24 @@ impl Runs {
     }
 
     /// Fetches the run behind the one that starts at `first`, if that run is all here.
-    fn bring_next(&mut self, first: Block, actions: &mut Actions) {
-        let last = (first..first + self.run_max).find(|block| self.goes_on(*block));
+    fn bring_next(&mut self, first: Block, mut spot: Spot, actions: &mut Actions) {
+        let last = (first..first + self.run_max).find(|block| self.goes_on(*block, &mut spot));
         let Some(start) = last.map(|last| last + 1) else { return };
-        let count = self.length(start);
-        self.bring(start, count, true, actions);
+        let count = self.length(start, spot);
+        self.bring(start, count, true, spot, actions);
         if count == self.run_max {
             self.mark(start);
         }
     }
 
-    fn miss(&mut self, block: Block, write: bool, actions: &mut Actions) {
-        let count = self.length(block);
-        self.bring(block, count, false, actions);
-        let set = self.layout.set_of(block);
-        if let (true, Some(way)) = (write, self.device.find(set, block)) {
-            self.device.hit(set, way, true);
+    fn miss(&mut self, block: Block, spot: Spot, write: bool, actions: &mut Actions) {
+        let count = self.length(block, spot);
+        self.bring(block, count, false, spot, actions);
+        if write {
+            let set = self.layout.set_in(spot.group, block);
+            if let Some(way) = self.device.find(set, block) {
+                self.device.hit(set, way, true);
+            }
         }
         if self.ahead && count == self.run_max && count > 1 {
             self.mark(block + 1);
@@ -185,9 +205,8 @@ impl Runs {
     }
 
     /// Moves a page to the host if half of it is here, and if it is worth it.
-    fn promote(&mut self, page: u32, actions: &mut Actions) {
+    fn promote(&mut self, Spot { page, group, .. }: Spot, actions: &mut Actions) {
         let (first, blocks) = (self.layout.first_of(page), self.layout.blocks_per_page());
-        let group = self.layout.group_of(page);
         let Some(place) = self.host.place_for(group, page) else { return };
         let here = (0..blocks)
             .filter(|index| {
@@ -267,20 +286,21 @@ impl Policy for Runs {
             self.follow_split(group, Served::Host, actions);
             return Served::Host;
         }
+        let spot = Spot { page, group, in_host: false };
         let served = match self.device.find(set, block) {
             Some(way) => {
                 if self.device.hit(set, way, write) && self.ahead {
-                    self.bring_next(block, actions);
+                    self.bring_next(block, spot, actions);
                 }
                 Served::Device
             }
             None => {
-                self.miss(block, write, actions);
+                self.miss(block, spot, write, actions);
                 Served::Remote
             }
         };
         if served == Served::Remote || uses.is_multiple_of(CONSIDERED) {
-            self.promote(page, actions);
+            self.promote(spot, actions);
         }
         self.follow_split(group, served, actions);
         served

@@ -58,14 +58,16 @@ impl Streams {
         }
         self.last = block;
         let before = block.wrapping_sub(1);
-        let (places, found) = self.places_of(block, before);
+        // A block has one place at most. In a stream it is most often the newest.
+        let newest = (self.at + RECENT - 1) % RECENT;
+        let found = if self.recent[newest] == before { 1 << newest } else { self.place_of(before) };
         if found & !self.followed != 0 {
             self.followed |= found;
             counts.set_note(before, true);
             self.learn(before, true);
         }
         // A block that is used in turns with others has one place: else it would leave as often as it is used.
-        if places != 0 {
+        if self.recent.iter().fold(false, |is, one| is | (*one == block)) {
             return;
         }
         counts.used(block);
@@ -79,14 +81,11 @@ impl Streams {
         self.at = (self.at + 1) % RECENT;
     }
 
-    /// Where two blocks are among the recent ones, a bit for each place.
+    /// Where a block is among the recent ones, a bit for its place.
     #[inline]
-    fn places_of(&self, block: Block, other: Block) -> (u32, u32) {
+    fn place_of(&self, block: Block) -> u32 {
         let places = self.recent.iter().zip(&BITS);
-        let bit = |is: bool, bit: u32| if is { bit } else { 0 };
-        places.fold((0, 0), |(found, others), (one, place)| {
-            (found | bit(*one == block, *place), others | bit(*one == other, *place))
-        })
+        places.fold(0, |found, (one, place)| found | if *one == block { *place } else { 0 })
     }
 
     #[inline]

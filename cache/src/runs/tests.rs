@@ -9,6 +9,13 @@ fn runs(capacity: u32, host_percent: u32) -> Runs {
     Runs::new(Parts::ALL, &Shape { host_percent, ..Shape::new(FOOTPRINT, capacity, 8) })
 }
 
+impl Runs {
+    fn is_local(&self, block: Block) -> bool {
+        let spot = self.spot(self.layout.page_of(block));
+        spot.in_host || self.device.find(self.layout.set_in(spot.group, block), block).is_some()
+    }
+}
+
 /// Accesses a block: the fetches, as (first, count, ahead).
 fn access(runs: &mut dyn Policy, block: Block) -> (Served, Vec<(Block, u32, bool)>) {
     let mut actions = Actions::default();

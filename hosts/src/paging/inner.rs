@@ -8,16 +8,12 @@ use super::table::{Buffer, Page};
 use super::twin::{self, Changed, PageBytes};
 use crate::region::RemoteRegion;
 use crate::remote::Piece;
-use p4rack_netdev::clock;
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::Deref;
 use std::os::fd::AsFd;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-/// Time between checks, by a thread without other work, that faults can still be answered.
-const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Message of a failed check.
 const UNANSWERED: &str =
     "its faults can't be answered any more, as after the program closed the descriptor of userfaultfd";
@@ -31,9 +27,11 @@ pub(super) struct Locked {
     /// Threads that wait for a change.
     sleepers: u32,
     /// Whether the reclaimer waits until room is short.
-    reclaimer_rests: bool,
-    is_closing: bool,
+    pub(super) reclaimer_rests: bool,
+    pub(super) is_closing: bool,
     lost: Option<String>,
+    /// How often pages have left together.
+    pub(super) leavings: u32,
 }
 
 /// See the [module](self).
@@ -46,7 +44,8 @@ pub(super) struct Inner {
     block_bytes: u32,
     locked: Mutex<Locked>,
     changed: Condvar,
-    short: Condvar,
+    /// Wakes the reclaimer.
+    pub(super) short: Condvar,
     /// Whether operations begin late, so that other threads meet a planted mistake.
     #[cfg(test)]
     pub pauses: std::sync::atomic::AtomicBool,
@@ -59,7 +58,8 @@ impl Inner {
         pages: Pages,
     ) -> Inner {
         let block_bytes = region.statistics().block_bytes;
-        let locked = Locked { pages, sleepers: 0, reclaimer_rests: false, is_closing: false, lost: None };
+        let locked =
+            Locked { pages, sleepers: 0, reclaimer_rests: false, is_closing: false, lost: None, leavings: 0 };
         let (changed, short) = (Condvar::new(), Condvar::new());
         Inner {
             memory,
@@ -97,56 +97,11 @@ impl Inner {
         }
     }
 
-    /// The reclaimer's thread, until [`Inner::close`]: has pages leave before faults need their room. While it rests, it checks that
-    /// faults can still be answered.
-    pub fn reclaim(&self) {
-        let mut locked = self.lock();
-        while !locked.is_closing {
-            if locked.pages.is_short() {
-                locked = self.make_room(locked);
-                continue;
-            }
-            locked.reclaimer_rests = true;
-            let waited = self.short.wait_timeout(locked, CHECK_INTERVAL);
-            let (rested, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            locked = rested;
-            locked.reclaimer_rests = false;
-            if timeout.timed_out() && self.memory.is_held() && self.memory.check().is_err() {
-                self.lose(&mut locked, "checked while no page moved");
-            }
-        }
-    }
-
     /// Ends the reclaimer.
     pub fn close(&self) {
         self.lock().is_closing = true;
         self.short.notify_one();
         self.changed.notify_all();
-    }
-
-    /// Has pages leave, or waits for those that other threads have leave.
-    pub fn make_room<'a>(&'a self, mut locked: MutexGuard<'a, Locked>) -> MutexGuard<'a, Locked> {
-        let mut began = None;
-        // Out of the shelf, then onto it.
-        for next in [Pages::evict, Pages::shelve] {
-            let mut batch: Batch = [None; BATCH];
-            for place in &mut batch {
-                *place = next(&mut locked.pages);
-                if place.is_none() {
-                    break;
-                }
-                began.get_or_insert_with(clock::thread_cpu);
-            }
-            locked = self.carry_out(locked, &mut batch);
-        }
-        if let Some(began) = began {
-            locked.pages.counters.leaving_cpu_ns += (clock::thread_cpu() - began).0;
-        }
-        if began.is_some() || locked.is_closing || locked.pages.is_lost() {
-            locked
-        } else {
-            self.wait(locked)
-        }
     }
 
     /// Carries out works without the lock, each operation for all of them before the next. Leaves the batch empty.
@@ -186,6 +141,9 @@ impl Inner {
         drop(locked);
         let mut ops = work.ops.iter().flatten();
         let done = ops.try_fold(Changed::default(), |changed, op| {
+            if *op == Op::Drop {
+                self.lock().pages.dropping(&work);
+            }
             Ok::<_, MappingError>(self.operation(&work, *op)?.unwrap_or(changed))
         });
         let mut locked = self.lock();
@@ -204,7 +162,7 @@ impl Inner {
         if locked.sleepers > 0 {
             self.changed.notify_all();
         }
-        if locked.reclaimer_rests && locked.pages.is_short() {
+        if locked.reclaimer_rests && locked.pages.is_short() && !locked.pages.leave_alone() {
             self.short.notify_one();
         }
     }
@@ -283,7 +241,7 @@ impl Inner {
     #[cfg(test)]
     fn pause(&self) {
         if self.pauses.load(std::sync::atomic::Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_micros(100));
+            std::thread::sleep(std::time::Duration::from_micros(100));
         }
     }
 
@@ -318,7 +276,8 @@ impl Inner {
     /// either, the whole range becomes inaccessible: accesses would wait without end.
     pub fn lose(&self, locked: &mut Locked, why: &str) {
         // The first reason is the cause of others.
-        let why = self.memory.uffd().changed().unwrap_or(why);
+        let changed = self.memory.uffd().check_changed().err().map(|changed| changed.to_string());
+        let why = changed.as_deref().unwrap_or(why);
         match self.memory.check() {
             Ok(()) => self.note_loss(locked, why, "Accesses to its absent pages end in SIGBUS"),
             Err(error) => self.lose_all(locked, &format!("{why}, {error}")),

@@ -30,8 +30,10 @@ mod blocked;
 mod config;
 mod error;
 mod holder;
+mod idle;
 mod inner;
 mod kept;
+mod leave;
 mod memory;
 mod pages;
 #[cfg(test)]
@@ -54,6 +56,7 @@ pub use statistics::{MappingStatistics, PageCounters};
 pub use uffd::check_privileges;
 
 use crate::region::RemoteRegion;
+use idle::Idle;
 use inner::{Batch, Inner};
 use memory::Memory;
 use p4rack_netdev::wait::Waker;
@@ -65,7 +68,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use table::ENTRIES_MAX;
-use uffd::{Idle, Uffd};
+use uffd::Uffd;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 /// Fewest pages in memory.

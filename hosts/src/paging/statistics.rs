@@ -25,7 +25,7 @@ pub struct PageCounters {
     pub evicted: u64,
     /// Of them, dirty ones.
     pub evicted_dirty: u64,
-    /// Processor time of threads while they had pages leave, for the shelf or the region.
+    /// Processor time of threads while they had pages leave, for the shelf or the region: an estimate by one of 17 times.
     pub leaving_cpu_ns: u64,
     /// Lines of 64 B that differed from their twin when a page was written back.
     pub changed_lines: u64,

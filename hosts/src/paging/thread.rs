@@ -1,7 +1,8 @@
 //! Threads that serve faults, and learn when the program changes the range.
 
+use super::idle::Idle;
 use super::inner::Inner;
-use super::uffd::{Idle, Message};
+use super::uffd::Message;
 use std::io;
 
 /// A thread, until the end that `idle` waits for. Errors: the kernel refuses to be asked for faults.

@@ -65,10 +65,14 @@ pub struct Uffd {
     can_poison: bool,
     /// Start and bytes of the registered range.
     range: OnceLock<(u64, u64)>,
-    /// What the program has done to it.
-    changed: OnceLock<String>,
+    /// What the program has done to it: moved a part, or unmapped one. A move reports both, in this order.
+    moved: OnceLock<String>,
+    unmapped: OnceLock<String>,
     /// Held while a message is read and noted: the program's thread may go on in between.
     reading: RwLock<()>,
+    /// Whether moves are noted late, so that another thread reads what follows first.
+    #[cfg(test)]
+    pauses: std::sync::atomic::AtomicBool,
 }
 
 /// Ends a registration by any number of its descriptor, and closes that. Threads that wait go on.
@@ -93,7 +97,7 @@ fn system_call(flags: libc::c_int) -> io::Result<OwnedFd> {
     owned(unsafe { libc::syscall(libc::SYS_userfaultfd, flags) })
 }
 
-fn owned(returned: libc::c_long) -> io::Result<OwnedFd> {
+pub(super) fn owned(returned: libc::c_long) -> io::Result<OwnedFd> {
     if returned < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -170,12 +174,23 @@ impl Uffd {
     }
 
     fn of(fd: Kept, can_poison: bool) -> Uffd {
-        Uffd { fd, can_poison, range: OnceLock::new(), changed: OnceLock::new(), reading: RwLock::new(()) }
+        let (moved, unmapped) = (OnceLock::new(), OnceLock::new());
+        Uffd {
+            fd,
+            can_poison,
+            range: OnceLock::new(),
+            moved,
+            unmapped,
+            reading: RwLock::new(()),
+            #[cfg(test)]
+            pauses: false.into(),
+        }
     }
 
-    /// What the program has done to the range without the mapping: unmapped or moved a part of it.
+    /// What the program has done to the range without the mapping: unmapped or moved a part of it. For a short time a move may count as
+    /// unmapped: [`Uffd::check_changed`] waits for that.
     pub fn changed(&self) -> Option<&str> {
-        self.changed.get().map(String::as_str)
+        self.moved.get().or_else(|| self.unmapped.get()).map(String::as_str)
     }
 
     /// Whether [`Uffd::poison`] may be called.
@@ -206,10 +221,14 @@ impl Uffd {
         }
     }
 
+    /// Waits until what other threads have read is noted.
+    fn wait_for_notes(&self) {
+        drop(self.reading.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
     /// Errors: the program has changed the range.
     pub fn check_changed(&self) -> io::Result<()> {
-        // What another thread has read is noted then.
-        drop(self.reading.write().unwrap_or_else(PoisonError::into_inner));
+        self.wait_for_notes();
         self.changed().map_or(Ok(()), |changed| Err(io::Error::other(changed)))
     }
 
@@ -254,7 +273,7 @@ impl Uffd {
 
     /// The next message that has arrived. The program's thread that has changed the range goes on once the message is read.
     pub fn message(&self) -> io::Result<Option<Message>> {
-        let _reading = self.reading.read().unwrap_or_else(PoisonError::into_inner);
+        let reading = self.reading.read().unwrap_or_else(PoisonError::into_inner);
         let mut message = [0u64; 4];
         // SAFETY: pointer and length describe `message`.
         let read =
@@ -274,68 +293,32 @@ impl Uffd {
                 is_absent: one & FAULT_PROTECTED == 0,
             })),
             EVENT_UNMAPPED => {
-                self.note(format!("the program has unmapped {one:#x} to {two:#x}, a part of it"));
+                let what = format!("the program has unmapped {one:#x} to {two:#x}, a part of it");
+                let _ = self.unmapped.set(what);
+                // Of a move, another thread may have read the first message and not noted it yet.
+                drop(reading);
+                self.wait_for_notes();
                 Some(Message::Changed)
             }
             EVENT_MOVED => {
                 self.deny_moved(two, three);
-                self.note(format!("the program has moved {three} bytes of it from {one:#x} to {two:#x}"));
+                let what = format!("the program has moved {three} bytes of it from {one:#x} to {two:#x}");
+                let _ = self.moved.set(what);
                 Some(Message::Changed)
             }
             _ => None,
         })
     }
 
-    fn note(&self, changed: String) {
-        let _ = self.changed.set(changed);
-    }
-
     /// Faults on pages that were moved come here too, and have no answer. Accesses end in a signal instead, those that wait as well.
     fn deny_moved(&self, start: u64, bytes: u64) {
+        #[cfg(test)]
+        if self.pauses.load(std::sync::atomic::Ordering::Relaxed) {
+            std::thread::sleep(std::time::Duration::from_millis(200));
+        }
         // SAFETY: the pages were the mapping's, and the program has been told that it may not move them.
         unsafe { libc::mprotect(start as *mut libc::c_void, bytes as usize, libc::PROT_NONE) };
         let _ = self.ioctl(WAKE, &mut [start, bytes]);
-    }
-}
-
-/// A thread without a fault to serve. A fault wakes one of them.
-pub struct Idle(Kept);
-
-impl Idle {
-    /// Numbers of the events to wait for.
-    const FAULT: u64 = 0;
-    const END: u64 = 1;
-
-    /// Waits for faults, and for the end.
-    pub fn new(uffd: &Uffd, end: &impl AsFd) -> io::Result<Idle> {
-        // SAFETY: it takes no pointers.
-        let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }.into())?;
-        watch(&epoll, uffd.as_fd(), libc::EPOLLIN | libc::EPOLLEXCLUSIVE, Idle::FAULT)?;
-        watch(&epoll, end.as_fd(), libc::EPOLLIN, Idle::END)?;
-        Kept::new(epoll).map(Idle)
-    }
-
-    /// Waits. Returns whether the end has come.
-    pub fn ends(&self) -> io::Result<bool> {
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 2];
-        // SAFETY: pointer and length describe `events`.
-        let count = unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), 2, -1) };
-        match usize::try_from(count) {
-            Ok(count) => Ok(events.iter().take(count).any(|event| { event.u64 } == Idle::END)),
-            Err(_) => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
-                error => Err(error),
-            },
-        }
-    }
-}
-
-fn watch(epoll: &OwnedFd, fd: BorrowedFd<'_>, events: libc::c_int, number: u64) -> io::Result<()> {
-    let mut event = libc::epoll_event { events: events as u32, u64: number };
-    // SAFETY: the pointer is to `event`, which the kernel copies.
-    match unsafe { libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &mut event) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
     }
 }
 
@@ -348,6 +331,7 @@ impl AsFd for Uffd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
     fn what_is_missing_is_named_with_what_to_do() {
@@ -370,5 +354,46 @@ mod tests {
         }
         let why = refused(libc::ENOSYS);
         assert!(why.contains("the kernel has none; use Linux 5.11 or later"), "{why}");
+    }
+
+    /// The kernel reports a move, and then that the pages are no longer where they were. Two threads read that, and the first is late.
+    #[test]
+    fn a_move_is_no_unmapping_whichever_thread_notes_its_part_first() {
+        const BYTES: usize = 64 << 12;
+        let uffd = Uffd::open(true).unwrap();
+        uffd.pauses.store(true, Ordering::Relaxed);
+        let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping at an address that the kernel chooses.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), BYTES, access, flags, -1, 0) };
+        assert_ne!(start, libc::MAP_FAILED);
+        uffd.register(start as u64, BYTES as u64).unwrap();
+        let has_moved = AtomicBool::new(false);
+        // Until both messages are read: the call returns after that.
+        let first_change = || {
+            while !has_moved.load(Ordering::Relaxed) {
+                if let Ok(Some(Message::Changed)) = uffd.message() {
+                    return uffd.changed().map(str::to_owned);
+                }
+                std::thread::yield_now();
+            }
+            None
+        };
+        let moved = std::thread::scope(|scope| {
+            let readers = [scope.spawn(first_change), scope.spawn(first_change)];
+            // SAFETY: nothing refers to the pages.
+            let moved = unsafe { libc::mremap(start, BYTES, 2 * BYTES, libc::MREMAP_MAYMOVE) };
+            has_moved.store(true, Ordering::Relaxed);
+            assert_ne!(moved, libc::MAP_FAILED);
+            let seen = readers.map(|reader| reader.join().unwrap());
+            for what in seen.iter().flatten() {
+                assert!(what.starts_with("the program has moved "), "{what}");
+            }
+            assert!(seen.iter().flatten().count() > 0);
+            moved as u64
+        });
+        // Else the kernel would report that the pages go, too.
+        drop(uffd);
+        // SAFETY: as above.
+        unsafe { libc::munmap(moved as *mut libc::c_void, 2 * BYTES) };
     }
 }

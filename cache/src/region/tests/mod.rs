@@ -49,6 +49,10 @@ fn run(name: &str, seed: u64, setting: Setting, plant: Option<Plant>) -> Result<
     let policy = std::mem::replace(&mut residency.policy, Box::new(Never));
     residency.policy = Box::new(Seen { policy, uses: uses.clone() });
     residency.plant = plant;
+    if seed % 3 == 1 {
+        // Most turns have to wait for the queue of fetches.
+        residency.fetches_max = 1 + seed as u32 % 4;
+    }
     let mut world = World::new(residency, setting);
     let done = world.run(&mut |limit| random.between(0, limit - 1));
     let extra =
@@ -166,6 +170,24 @@ fn use_block(residency: &mut Residency, block: Block, mode: Mode) {
         residency.unpin(frame, mode);
     }
     settle(residency);
+}
+
+/// A fetch has its place until it has ended, also if the way refuses it.
+#[test]
+fn fetches_without_a_place_wait_in_their_turn() {
+    let mut residency = scripted([(0, vec![fetch(0, 1), fetch(8, 2), fetch(20, 1)])]);
+    residency.fetches_max = 2;
+    assert_eq!(residency.access(0, Mode::Read), Found::Wait);
+    let first = residency.next_request().expect("a place is free");
+    assert_eq!((first, residency.next_request()), (Request::Fetch { first: 0, count: 1 }, None));
+    residency.refuse(first);
+    assert_eq!((residency.next_request(), residency.next_request()), (Some(first), None));
+    residency.fetched(0, 1);
+    assert!(matches!(residency.claimed(0, Mode::Read), Found::Here(_)));
+    assert_eq!(
+        settle(&mut residency),
+        [(8, 2), (20, 1)].map(|(first, count)| Request::Fetch { first, count })
+    );
 }
 
 /// A turn that waited for a frame would fetch its block.
