@@ -3,6 +3,7 @@
 use super::refused;
 use crate::output;
 use p4rack_codegen::kind::Kind;
+use p4rack_codegen::text;
 use p4rack_codegen::topology::{Exercise, Host, Link, Runs, Topology};
 use p4rack_ctrl::provision;
 use p4rack_lab::rows::Rows;
@@ -85,7 +86,7 @@ fn of_an_exercise(args: &LabArgs) -> Result<(), String> {
         (_, false) => "--program",
         _ => return Ok(()),
     };
-    let text = std::fs::read_to_string(&args.topology).unwrap_or_default();
+    let text = text::read(&args.topology).unwrap_or_default();
     match Kind::of(&text) {
         Some(Kind::Topology) => Err(format!(
             "{}: {option} is for a topology.json of the P4 tutorials; change `program` of the switch in this file instead",
@@ -97,7 +98,7 @@ fn of_an_exercise(args: &LabArgs) -> Result<(), String> {
 
 /// Whether the file describes a topology, or might: what can't be read is reported where it is read.
 pub(crate) fn is_topology(path: &Path) -> bool {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let text = text::read(path).unwrap_or_default();
     matches!(Kind::of_file(&text, path), Some(Kind::Topology | Kind::Json))
 }
 

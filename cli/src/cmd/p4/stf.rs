@@ -2,6 +2,7 @@
 
 use super::run::in_lines;
 use super::source::{Source, USAGE};
+use p4rack_codegen::text;
 use p4rack_stf::{MAX_EVENTS, Outcome, Traced, run_with_drop_port};
 use p4rack_switch::Pipeline;
 use std::path::Path;
@@ -18,8 +19,18 @@ pub enum Shown {
 
 /// Runs it: 0 passed, 1 a deviation, 2 an unreadable file.
 pub fn run(source: &Source, stf: &Path, drop_port: u16, trace: Option<Shown>) -> ExitCode {
-    let text = match std::fs::read_to_string(stf) {
-        Ok(text) => text,
+    let wanted = "lines of the simple test framework, such as packet 0 0102 and expect 1 0102";
+    let statements =
+        text::read(stf).map_err(|error| text::fault(&error, wanted)).and_then(
+            |text| match p4rack_stf::parse(&text) {
+                Ok(statements) if statements.is_empty() => {
+                    Err(format!("has no lines that test; write {wanted}"))
+                }
+                parsed => parsed.map_err(|error| error.to_string()),
+            },
+        );
+    let statements = match statements {
+        Ok(statements) => statements,
         Err(error) => {
             eprintln!("error: {}: {error}", stf.display());
             return ExitCode::from(USAGE);
@@ -37,9 +48,7 @@ pub fn run(source: &Source, stf: &Path, drop_port: u16, trace: Option<Shown>) ->
                 return ExitCode::FAILURE;
             }
         };
-        let outcome = p4rack_stf::parse(&text)
-            .and_then(|statements| run_with_drop_port(&compiled.program, pipeline, &statements, drop_port));
-        match outcome {
+        match run_with_drop_port(&compiled.program, pipeline, &statements, drop_port) {
             Ok(outcome) => report(stf, &outcome, trace),
             Err(error) => {
                 eprintln!("error: {}: {error}", stf.display());
