@@ -39,7 +39,10 @@ fn bmv2_gets_json_and_tofino_no_program_for_another_architecture() {
     assert_eq!(embedded.config.p4info, bmv2.config.p4info);
     assert_eq!(embedded.entities, bmv2.entities);
     let refused = desired("target = \"tofino\"\n", "").unwrap_err().to_string();
-    assert!(refused.contains("s1's target is tofino") && refused.contains("is written for v1model"), "{refused}");
+    assert!(
+        refused.contains("s1's target is tofino") && refused.contains("is written for v1model"),
+        "{refused}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
