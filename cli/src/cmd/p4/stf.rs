@@ -19,22 +19,14 @@ pub enum Shown {
 
 /// Runs it: 0 passed, 1 a deviation, 2 an unreadable file.
 pub fn run(source: &Source, stf: &Path, drop_port: u16, trace: Option<Shown>) -> ExitCode {
+    let unread = |error: String| {
+        eprintln!("error: {}: {error}", stf.display());
+        ExitCode::from(USAGE)
+    };
     let wanted = "lines of the simple test framework, such as packet 0 0102 and expect 1 0102";
-    let statements =
-        text::read(stf).map_err(|error| text::fault(&error, wanted)).and_then(
-            |text| match p4rack_stf::parse(&text) {
-                Ok(statements) if statements.is_empty() => {
-                    Err(format!("has no lines that test; write {wanted}"))
-                }
-                parsed => parsed.map_err(|error| error.to_string()),
-            },
-        );
-    let statements = match statements {
-        Ok(statements) => statements,
-        Err(error) => {
-            eprintln!("error: {}: {error}", stf.display());
-            return ExitCode::from(USAGE);
-        }
+    let text = match text::read(stf) {
+        Ok(text) => text,
+        Err(error) => return unread(text::fault(&error, wanted)),
     };
     source.compiled(|_, name, compiled| {
         let pipeline = match trace {
@@ -48,12 +40,16 @@ pub fn run(source: &Source, stf: &Path, drop_port: u16, trace: Option<Shown>) ->
                 return ExitCode::FAILURE;
             }
         };
+        let statements = match p4rack_stf::parse(&text) {
+            Ok(statements) if statements.is_empty() => {
+                return unread(format!("has no lines that test; write {wanted}"));
+            }
+            Ok(statements) => statements,
+            Err(error) => return unread(error.to_string()),
+        };
         match run_with_drop_port(&compiled.program, pipeline, &statements, drop_port) {
             Ok(outcome) => report(stf, &outcome, trace),
-            Err(error) => {
-                eprintln!("error: {}: {error}", stf.display());
-                ExitCode::from(USAGE)
-            }
+            Err(error) => unread(error.to_string()),
         }
     })
 }
