@@ -152,6 +152,8 @@ fn log(format: &str, switch: Option<cmd::compat::Log<'_>>) -> Result<(), String>
         None => (BoxMakeWriter::new(std::io::stderr), std::io::IsTerminal::is_terminal(&std::io::stderr())),
     };
     let lines = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(is_terminal);
+    // Otherwise a closed standard error would be reported there.
+    let lines = lines.log_internal_errors(false);
     match format {
         "json" => tracing_subscriber::registry().with(lines.json().with_filter(filter)).init(),
         _ => tracing_subscriber::registry().with(lines.with_filter(filter)).init(),

@@ -2,7 +2,7 @@
 //!
 //! `print!` and `println!` of this crate end the command when the output can no longer be written: the
 //! requested result is lost, so the command has failed. They unwind up to [`finish`], so that files are
-//! completed and processes ended on the way, and the reason is printed. Files and folders are opened before
+//! completed and processes ended on the way, and the reason is printed. `eprint!` and `eprintln!` go on. Files and folders are opened before
 //! the work whose results they take.
 
 use serde::Serialize;
@@ -45,6 +45,22 @@ macro_rules! print {
 macro_rules! println {
     () => { $crate::output::write(format_args!("\n")) };
     ($($text:tt)*) => { $crate::output::write(format_args!("{}\n", format_args!($($text)*))) };
+}
+
+/// Like `std`'s, but goes on if standard error is closed: its reader may have seen enough.
+macro_rules! eprintln {
+    () => { $crate::output::write_error(format_args!("\n")) };
+    ($($text:tt)*) => { $crate::output::write_error(format_args!("{}\n", format_args!($($text)*))) };
+}
+
+/// Like `eprintln!`, without an end of line.
+macro_rules! eprint {
+    ($($text:tt)*) => { $crate::output::write_error(format_args!($($text)*)) };
+}
+
+/// Writes to standard error. What can't be written there can't be reported anywhere else.
+pub fn write_error(text: fmt::Arguments<'_>) {
+    let _ = io::stderr().write_fmt(text);
 }
 
 /// Writes to standard output. If that fails, the command ends.

@@ -177,6 +177,91 @@ fn mistakes_are_named_with_file_and_line() {
     assert!(stderr(&refused).contains("`h8` is no host"), "{}", stderr(&refused));
 }
 
+/// The topology is the file that was given, so its own lines are named.
+#[test]
+fn what_cannot_be_simulated_is_named_in_the_topology() {
+    let folder =
+        pod(&[("pod.toml", "program = \"route.p4\"\nentries = \"s1.entries\"", "program = \"none\"")]);
+    let text = fs::read_to_string(folder.path().join("pod.toml")).expect("the topology");
+    let line = text.lines().position(|line| line == "program = \"none\"").expect("a switch") + 1;
+    let tried = sim(&["run", "pod.toml"], folder.path());
+    assert_eq!(tried.status.code(), Some(2));
+    let place = format!("pod.toml:{line}: switch[0].program: leaves s1's program to a controller");
+    assert!(stderr(&tried).contains(&place), "{}", stderr(&tried));
+    let folder = pod(&[("pod.toml", "delay = \"100 us\"", "delay = \"5 s\"")]);
+    let says = "with a delay of 5 s; in virtual time write 4 s at most";
+    for (file, place) in
+        [("pod.toml", "error: pod.toml: has a link "), ("load.toml", "topology: has a link ")]
+    {
+        let tried = sim(&["run", file], folder.path());
+        assert_eq!(tried.status.code(), Some(2));
+        let said = stderr(&tried);
+        assert!(said.contains(place) && said.contains(says), "{said}");
+    }
+}
+
+#[test]
+fn a_loop_ends_and_fails_the_run() {
+    let round = "#include <core.p4>\n#include <v1model.p4>\nstruct headers { }\nstruct metadata { }\n\
+        parser P(packet_in p, out headers h, inout metadata m, inout standard_metadata_t sm) { state start { transition accept; } }\n\
+        control V(inout headers h, inout metadata m) { apply { } }\n\
+        control I(inout headers h, inout metadata m, inout standard_metadata_t sm) { apply { sm.egress_spec = 2; } }\n\
+        control E(inout headers h, inout metadata m, inout standard_metadata_t sm) { apply { } }\n\
+        control D(packet_out p, in headers h) { apply { } }\n\
+        V1Switch(P(), V(), I(), E(), V(), D()) main;\n";
+    let topology = "name = \"round\"\n[[switch]]\nname = \"s1\"\nprogram = \"round.p4\"\n[[switch]]\nname = \"s2\"\n\
+        program = \"round.p4\"\n[[host]]\nname = \"h1\"\nip = \"10.0.1.1/24\"\n[[host]]\nname = \"h2\"\nip = \"10.0.1.2/24\"\n\
+        [[link]]\nends = [\"h1\", \"s1:1\"]\n[[link]]\nends = [\"h2\", \"s2:1\"]\n[[link]]\nends = [\"s1:2\", \"s2:2\"]\n";
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    fs::write(folder.path().join("round.p4"), round).expect("our folder");
+    fs::write(folder.path().join("round.toml"), topology).expect("our folder");
+    let tried = sim(&["run", "round.toml"], folder.path());
+    assert_eq!(tried.status.code(), Some(1), "{}{}", stdout(&tried), stderr(&tried));
+    let says = "frames go round in a loop of switches, which they leave by s1:2, s2:2; ";
+    assert!(stderr(&tried).contains(says), "{}", stderr(&tried));
+    let outcome = json(&sim(&["run", "round.toml", "--json"], folder.path()));
+    assert!(
+        outcome["balance"]["looped"].as_u64() > Some(1) && outcome["balance"]["unaccounted"] == 0,
+        "{outcome:#}"
+    );
+}
+
+/// Wherever the sweep stands.
+#[test]
+fn a_sweep_reads_what_its_base_names_beside_the_base() {
+    let folder = pod(&[]);
+    fs::create_dir(folder.path().join("sweeps")).expect("our folder");
+    let sweep = "name = \"one\"\nbase = \"../load.toml\"\nseeds = [1]\n";
+    fs::write(folder.path().join("sweeps/one.toml"), sweep).expect("our folder");
+    let swept =
+        sim(&["sweep", "sweeps/one.toml", "--out-dir", "out", "--set", "duration_us=30000"], folder.path());
+    assert_eq!(swept.status.code(), Some(0), "{}{}", stdout(&swept), stderr(&swept));
+    assert!(stdout(&swept).contains("1 tasks run"), "{}", stdout(&swept));
+}
+
+#[test]
+fn fields_of_other_kinds_are_refused_in_the_words_of_the_file() {
+    let folder = pod(&[]);
+    let of = |settings: &[&str]| {
+        let words = settings.iter().flat_map(|setting| ["--set", setting]);
+        let refused = sim(&["run", "load.toml"].into_iter().chain(words).collect::<Vec<_>>(), folder.path());
+        assert_eq!(refused.status.code(), Some(2), "{settings:?}: {}", stdout(&refused));
+        stderr(&refused)
+    };
+    let said = of(&["solution=true"]);
+    assert!(said.contains("solution: is for a topology.json of the P4 tutorials"), "{said}");
+    for setting in ["pipeline_ns=fast", "pipeline_ns=-1"] {
+        let said = of(&[setting]);
+        assert!(
+            said.contains("is no delay; write nanoseconds from 0 to 10000000") && !said.contains("DelaySpec"),
+            "{said}"
+        );
+    }
+    assert!(of(&["traffic.0.size=-1"]).contains("is no size; write bytes"), "{}", of(&["traffic.0.size=-1"]));
+    let said = of(&["duration_us=10", "warmup_us=0", "traffic.1.start_us=20"]);
+    assert!(said.contains("[traffic.1] start_us: is not before the end"), "{said}");
+}
+
 /// A fat tree as small as there is one: 5 switches and 2 hosts; and the next one.
 #[test]
 fn fat_trees_are_written_and_reach_every_host() {

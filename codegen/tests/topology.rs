@@ -395,6 +395,14 @@ fn a_workload_names_hosts_and_rates() {
         (&udp.replace("[\"h1\"]", "[]"), "workload.udp[0].senders: is empty"),
         (&udp.replace("[\"h1\"]", "[\"h1\", \"h1\"]"), "`h1` is listed twice"),
         (&udp.replace("\"h2\"", "\"h1\""), "`h1` is the receiver"),
+        (
+            &udp.replace("5 Mb/s", "10 Tb/s"),
+            "workload.udp[0].rate: is more than a sender can send: 2000000 frames a second",
+        ),
+        (
+            &udp.replace("\"5 Mb/s\"", "\"2 Gb/s\"\npayload_bytes = 64"),
+            "which are 1024 Mb/s of 64 bytes each",
+        ),
         (&udp.replace("5 Mb/s", "5 b/s"), "workload.udp[0].rate: `5 b/s` is less than 1 kb/s"),
         ("[[workload.udp]]\nreceiver = \"h2\"\n", "workload.udp[0]"),
         (
@@ -407,6 +415,28 @@ fn a_workload_names_hosts_and_rates() {
         let error = with(workload).unwrap_err();
         assert!(error.contains(said), "{workload}: {error}");
     }
+}
+
+/// No argument of a process has one.
+#[test]
+fn a_command_with_a_nul_is_refused() {
+    let error = broken("[\"true\"]", "[\"true\", \"echo a\\u0000b\"]");
+    assert!(error.contains("host[0].commands[1]: has a NUL character; take it out"), "{error}");
+    let text = POD.replacen("\"commands\": [\"", "\"commands\": [\"\\u0000", 1);
+    assert_ne!(text, POD);
+    let folder = exercise(&text);
+    let error = Topology::load(&folder.path().join("pod/topology.json")).unwrap_err().to_string();
+    assert!(error.contains("hosts.h1.commands: has a NUL character"), "{error}");
+}
+
+/// A number is shown as one reads it.
+#[test]
+fn a_large_number_is_shown_with_its_exponent() {
+    let error = broken("\"h2\"]", "\"h2\"]\nloss_percent = 1e308");
+    assert!(
+        error.contains("link[1].loss_percent: 1e308 is out of range; write a number from 0 to 100"),
+        "{error}"
+    );
 }
 
 /// What one machine can't run is a topology all the same, and is named by file, line and field.

@@ -4,7 +4,8 @@ use crate::error::LabError;
 use crate::sys;
 use p4rack_codegen::Rack;
 use p4rack_codegen::setting::{self, Setting};
-use std::fs::{self, File};
+use p4rack_codegen::text;
+use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ impl Described {
         if settings.is_empty() {
             return Ok(Described { rack, path: path.to_owned(), _file: None });
         }
-        let text = fs::read_to_string(path).map_err(LabError::file(path))?;
+        let text = text::read(path).map_err(LabError::file(path))?;
         let text = setting::apply(&text, settings).map_err(LabError::Unfit)?;
         let in_memory = LabError::system("keeping the description with its settings");
         let written = sys::memory_file("p4rack-rack").and_then(|mut file| {

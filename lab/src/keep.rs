@@ -330,16 +330,58 @@ fn ends_within(process: Pid, limit: Duration) -> bool {
 
 /// Summary of a rack or topology that was just started.
 pub fn welcome(rack: &KeptRack) -> String {
-    let first = rack.hosts.first().map_or("h1", |host| host.name.as_str());
-    let other = rack.hosts.last().map(|host| host.ip.to_string()).unwrap_or_default();
     let hosts: Vec<String> = rack.hosts.iter().map(|host| format!("{} {}", host.name, host.ip)).collect();
+    let hosts = if hosts.is_empty() { "none".to_owned() } else { hosts.join(", ") };
     let what = match &rack.scheme {
-        Some(scheme) => format!("{} runs under {scheme}: {}", rack.name, hosts.join(", ")),
+        Some(scheme) => format!("{} runs under {scheme}: {hosts}", rack.name),
         None => {
             let at = |switch: &KeptSwitch| format!("{} {}", switch.name, switch.grpc_addr);
             let switches: Vec<String> = rack.switches.iter().map(at).collect();
-            format!("{} runs: {}\n  hosts: {}", rack.name, switches.join(", "), hosts.join(", "))
+            format!("{} runs: {}\n  hosts: {hosts}", rack.name, switches.join(", "))
         }
     };
-    format!("{what}\n  p4rack exec {first} -- ping -c 3 {other}\n  p4rack down {}", rack.name)
+    // A network without hosts has its switches.
+    let next = match (rack.hosts.first(), rack.hosts.last()) {
+        (Some(first), Some(last)) if rack.hosts.len() > 1 => {
+            format!("p4rack exec {} -- ping -c 3 {}", first.name, last.ip)
+        }
+        (Some(only), _) => format!("p4rack exec {} -- ip address", only.name),
+        _ => {
+            let switch = rack.switches.first().map_or(SWITCH, |switch| switch.name.as_str());
+            format!("p4rack top --switch {switch}")
+        }
+    };
+    format!("{what}\n  {next}\n  p4rack down {}", rack.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_is_welcomed_with_a_command_that_its_nodes_can_run() {
+        let process = Pid::of(std::process::id()).unwrap();
+        let switch = KeptSwitch {
+            name: "s1".to_owned(),
+            process,
+            grpc_addr: "127.0.0.1:9559".parse().unwrap(),
+            device_id: 1,
+        };
+        let host = |n: u8| KeptHost {
+            name: format!("h{n}"),
+            ip: [10, 0, 0, n].into(),
+            place: Place::Process(process),
+        };
+        let of = |hosts: Vec<KeptHost>| {
+            let switches = vec![switch.clone()];
+            welcome(&KeptRack { name: "t".to_owned(), scheme: None, supervisor: process, switches, hosts })
+        };
+        let none = of(Vec::new());
+        assert!(none.contains("hosts: none") && !none.contains("exec"), "{none}");
+        assert!(none.contains("\n  p4rack top --switch s1\n  p4rack down t"), "{none}");
+        let one = of(vec![host(1)]);
+        assert!(one.contains("\n  p4rack exec h1 -- ip address\n"), "{one}");
+        let two = of(vec![host(1), host(2)]);
+        assert!(two.contains("\n  p4rack exec h1 -- ping -c 3 10.0.0.2\n"), "{two}");
+    }
 }

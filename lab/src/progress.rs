@@ -4,7 +4,7 @@ use crate::error::LabError;
 use crate::process::{Others, pause_until};
 use crate::sys;
 use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write as _};
 use std::time::Duration;
 
 /// Interval at which a wait looks at processes, and at which a watched one does.
@@ -103,7 +103,8 @@ impl Progress {
     /// Prints a line that remains.
     pub fn line(&self, text: &str) {
         if !matches!(self.show, Show::Nothing) {
-            eprintln!("{text}");
+            // Whether it is seen or not, the work goes on.
+            let _ = writeln!(std::io::stderr(), "{text}");
         }
     }
 

@@ -1,7 +1,38 @@
 //! Frame buffers, which are reused.
 
-/// A frame on its way, boxed because it is passed on by value: one word instead of three.
-pub(crate) type Frame = Box<Vec<u8>>;
+use std::ops::{Deref, DerefMut};
+
+/// A frame on its way, boxed because it is passed on by value: one word instead of four.
+pub(crate) type Frame = Box<Buffer>;
+
+/// A frame's bytes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Buffer {
+    bytes: Vec<u8>,
+    /// How many switches of a topology have sent it so far.
+    pub hops: u16,
+}
+
+impl From<Vec<u8>> for Buffer {
+    fn from(bytes: Vec<u8>) -> Buffer {
+        Buffer { bytes, hops: 0 }
+    }
+}
+
+impl Deref for Buffer {
+    type Target = Vec<u8>;
+    #[inline(always)]
+    fn deref(&self) -> &Vec<u8> {
+        &self.bytes
+    }
+}
+
+impl DerefMut for Buffer {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+}
 
 /// Buffers of frames shorter than this are kept for short frames.
 const SHORT: usize = 256;
@@ -26,7 +57,7 @@ impl Frames {
             true => (&mut self.short, &mut self.long),
             false => (&mut self.long, &mut self.short),
         };
-        first.pop().or_else(|| second.pop()).unwrap_or_else(|| Box::new(Vec::with_capacity(1600)))
+        first.pop().or_else(|| second.pop()).unwrap_or_else(|| Box::new(Vec::with_capacity(1600).into()))
     }
 
     /// Returns a buffer.
@@ -72,7 +103,7 @@ mod tests {
     #[test]
     fn who_has_too_many_gives_to_who_has_none() {
         let (mut rich, mut poor, mut common) = (Frames::default(), Frames::default(), Frames::default());
-        (0..5 * KEPT).for_each(|_| rich.release(Box::new(vec![0; 60])));
+        (0..5 * KEPT).for_each(|_| rich.release(Box::new(vec![0; 60].into())));
         assert!(rich.is_uneven() && poor.is_uneven());
         rich.share(&mut common);
         poor.share(&mut common);

@@ -263,7 +263,8 @@ impl Link {
             return frames.release(frame);
         }
         if faults.doubles(&mut self.random, &mut self.stats) {
-            let copy = frames.copy(&frame);
+            let mut copy = frames.copy(&frame);
+            copy.hops = frame.hops;
             let (due, arrived) = self.joins_last(arrived);
             put(InFlight { due, arrived, frame: copy }, Joins::Last);
         }
@@ -379,7 +380,7 @@ mod tests {
         let (mut link, mut frames) = link(faults);
         let mut far = FarEnd::new();
         for n in 0..count {
-            let frame = Box::new(vec![n as u8; 1514]);
+            let frame = Box::new(vec![n as u8; 1514].into());
             link.send(frame, Nanos(n * 10), &mut frames, &mut |frame, joins| far.put(frame, joins));
         }
         let (mut order, mut last) = (Vec::new(), Nanos::ZERO);

@@ -87,6 +87,8 @@ pub(crate) struct Packet {
     pub meta: Meta,
     /// The next packet in its queue.
     pub next: PacketId,
+    /// See [`Pool::tag`].
+    tag: u16,
 }
 
 impl Packet {
@@ -204,6 +206,9 @@ pub(crate) struct Pool {
     free: Vec<PacketId>,
     /// Packets copied since the counters were reset.
     pub copies: u64,
+    /// The owner's number of the frame that is handled: that of the frame that has arrived or has left its queue. Packets made of it
+    /// carry it.
+    pub tag: u16,
 }
 
 impl Pool {
@@ -260,10 +265,18 @@ impl Pool {
     }
 
     fn take(&mut self) -> PacketId {
-        self.free.pop().unwrap_or_else(|| {
+        let id = self.free.pop().unwrap_or_else(|| {
             self.packets.push(Packet::default());
             self.packets.len() as PacketId - 1
-        })
+        });
+        self.packets[id as usize].tag = self.tag;
+        id
+    }
+
+    /// Goes on with a packet that has waited.
+    #[inline]
+    pub fn go_on(&mut self, id: PacketId) {
+        self.tag = self.packets[id as usize].tag;
     }
 
     /// A copy of a packet: the frame and its metadata, without variables.

@@ -7,6 +7,7 @@ use crate::output::OutputFile;
 use p4rack_codegen::description::import::{self, import};
 use p4rack_codegen::rack::Rack;
 use p4rack_codegen::setting::Setting;
+use p4rack_codegen::text as files;
 use p4rack_ctrl::runtime_json;
 use p4rack_lab::rows::Rows;
 use p4rack_p4rt::p4::v1::{Uint128, WriteRequest};
@@ -135,7 +136,8 @@ fn done(result: Result<(), String>) -> ExitCode {
 }
 
 fn read(file: &Path) -> Result<String, String> {
-    std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
+    let wanted = "JSON, or protobuf's text format";
+    files::read(file).map_err(|error| format!("{}: {}", file.display(), files::fault(&error, wanted)))
 }
 
 fn import_entries(entries: &Path, p4info: &Path, output: &Path, device_id: u64) -> Result<(), String> {

@@ -3,6 +3,7 @@
 use super::{exercise, refused};
 use crate::output;
 use p4rack_codegen::kind::Kind;
+use p4rack_codegen::text;
 use p4rack_codegen::topology::{Host, Link, Runs, Topology};
 use p4rack_ctrl::provision;
 use p4rack_lab::rows::Rows;
@@ -68,7 +69,7 @@ pub fn lab(args: LabArgs) -> ExitCode {
 
 /// Whether the file describes a topology, or might: what can't be read is reported where it is read.
 pub(crate) fn is_topology(path: &Path) -> bool {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let text = text::read(path).unwrap_or_default();
     matches!(Kind::of_file(&text, path), Some(Kind::Topology | Kind::Json))
 }
 

@@ -1,5 +1,6 @@
 //! Typed access to a TOML table that collects every mistake with its line.
 
+use crate::text;
 use p4rack_p4rt::nearest::nearest;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -34,7 +35,7 @@ impl RackError {
     /// The file cannot be read.
     pub(crate) fn unreadable(file: String, error: &std::io::Error) -> RackError {
         let help = "give the path of a rack description, e.g. examples/two-hosts.toml".to_owned();
-        RackError::of_file(file, format!("can't be read: {error}"), help)
+        RackError::of_file(file, text::unreadable(error), help)
     }
 
     /// The same mistakes at the lines that they have in `written`; those that it lacks are mistakes of `file`, and have
@@ -268,7 +269,11 @@ impl<'a, 'i> Section<'a, 'i> {
         if (range.0..=range.1).contains(&read.value) {
             return Some(read);
         }
-        let message = format!("{} is out of range", read.value);
+        // Not with hundreds of digits.
+        let message = match read.value.abs() < 1e15 {
+            true => format!("{} is out of range", read.value),
+            false => format!("{:e} is out of range", read.value),
+        };
         sink.error(&read.span, &read.field, message, format!("write {wanted}"));
         None
     }

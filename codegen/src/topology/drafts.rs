@@ -5,6 +5,9 @@ use p4rack_wire::{MacAddr, Nanos};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+/// What to do about a command with a character that no argument of a process can have.
+pub(super) const NO_NUL: &str = "take it out; printf '\\0' makes one";
+
 /// What a file says, as far as it could be read.
 #[derive(Debug)]
 pub(super) struct Drafts {

@@ -187,7 +187,7 @@ impl Topology {
         let file = path.display().to_string();
         let text = text::read(path).map_err(|error| {
             let help = "give the path of a topology, e.g. examples/pod/pod.toml".to_owned();
-            RackError::of_file(file.clone(), format!("can't be read: {error}"), help)
+            RackError::of_file(file.clone(), text::unreadable(&error), help)
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
         match Kind::of_file(&text, path) {

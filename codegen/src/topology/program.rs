@@ -132,7 +132,8 @@ fn read(path: &Path) -> Result<(String, String), ProgramError> {
     match crate::text::read(path) {
         Ok(text) => Ok((text, file)),
         Err(error) if error.kind() == ErrorKind::InvalidData => {
-            Err(ProgramError::Refused(format!("{file}: is no text; give P4 text, or BMv2's JSON")))
+            let fault = crate::text::fault(&error, "P4 text, or BMv2's JSON");
+            Err(ProgramError::Refused(format!("{file}: {fault}")))
         }
         Err(source) => Err(ProgramError::Unreadable { path: path.to_owned(), source }),
     }

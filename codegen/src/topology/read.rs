@@ -2,7 +2,7 @@
 
 use super::Topology;
 use super::check;
-use super::drafts::{Drafts, EndDraft, HostDraft, LinkDraft, SwitchDraft};
+use super::drafts::{Drafts, EndDraft, HostDraft, LinkDraft, NO_NUL, SwitchDraft};
 use super::links::DELAY_MAX;
 use super::workload;
 use crate::description::{IP_HELP, MAC_HELP, NAME_HELP, RATE_HELP, check_mac, check_name};
@@ -137,6 +137,9 @@ fn read_host(sink: &mut Sink<'_>, mut section: Section<'_, '_>, n: usize) -> Hos
     }));
     let gateway_mac = value(section.parsed(sink, "gateway_mac", MAC_HELP, mac));
     let commands = section.list(sink, "commands", "a list of commands, each a string", as_string);
+    for command in commands.iter().flat_map(|list| &list.value).filter(|one| one.value.contains('\0')) {
+        sink.error(&command.span, &command.field, "has a NUL character".to_owned(), NO_NUL);
+    }
     let commands = commands.map(|list| list.value.into_iter().map(|at| at.value).collect());
     section.finish(sink);
     HostDraft {

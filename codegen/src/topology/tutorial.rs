@@ -11,7 +11,7 @@
 
 use super::Topology;
 use super::check;
-use super::drafts::{Drafts, EndDraft, HostDraft, LinkDraft, SwitchDraft};
+use super::drafts::{Drafts, EndDraft, HostDraft, LinkDraft, NO_NUL, SwitchDraft};
 use super::links::DELAY_MAX;
 use super::positions::{positions, start_of_line};
 use crate::description::{MAC_HELP, check_mac};
@@ -287,6 +287,9 @@ fn read_host(sink: &mut Sink<'_>, name: String, object: Map<String, Value>) -> H
         None | Some(Value::Null) => {}
         Some(Value::Array(list)) if list.iter().all(Value::is_string) => {
             commands.extend(list.iter().filter_map(|command| command.as_str().map(str::to_owned)));
+            if commands.iter().any(|command| command.contains('\0')) {
+                sink.refuse(&[&format!("{field}.commands")], "has a NUL character".to_owned(), NO_NUL);
+            }
         }
         other => expected(sink, &format!("{field}.commands"), other, "a list of strings"),
     }

@@ -7,6 +7,8 @@ use crate::rack::{At, Section, Sink};
 
 /// Largest value of a request.
 const VALUE_MAX_BYTES: u32 = 1 << 20;
+/// Frames per second of a sender at most: one process sends about a million datagrams.
+const FRAMES_MAX: u64 = 2_000_000;
 /// Lowest rate of a sender.
 const RATE_MIN_BPS: u64 = 1_000;
 
@@ -85,6 +87,15 @@ fn datagrams(sink: &mut Sink<'_>, mut section: Section<'_, '_>, hosts: &[Option<
         section.missing(sink, "rate", "\"10 Mb/s\"");
     }
     let payload = section.integer(sink, "payload_bytes", (64, 1500));
+    let payload_bytes = payload.map_or(1_500, |payload| payload.value as u32);
+    let most_bps = FRAMES_MAX * u64::from(payload_bytes) * 8;
+    if let Some(rate) = rate.as_ref().filter(|rate| rate.value > most_bps) {
+        let message = format!(
+            "is more than a sender can send: {FRAMES_MAX} frames a second, which are {} Mb/s of {payload_bytes} bytes each",
+            most_bps / 1_000_000
+        );
+        sink.error(&rate.span, &rate.field, message, "lower it, or name more senders");
+    }
     section.finish(sink);
     let (mut senders, mut are_known): (Vec<usize>, bool) = (Vec::new(), true);
     for sender in listed?.value {
@@ -101,7 +112,6 @@ fn datagrams(sink: &mut Sink<'_>, mut section: Section<'_, '_>, hosts: &[Option<
             None => are_known = false,
         }
     }
-    let payload_bytes = payload.map_or(1_500, |payload| payload.value as u32);
     are_known.then_some(Datagrams { senders, receiver: receiver?, rate_bps: rate?.value, payload_bytes })
 }
 

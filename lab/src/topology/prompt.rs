@@ -131,10 +131,15 @@ pub(super) fn interact(running: &mut Running<'_>) -> Result<(), LabError> {
             Ended::Well => {}
             // The user has ended it.
             Ended::Failed(_) if sys::take_ctrl_c() => say("\n"),
-            Ended::Failed(why) => eprintln!("{why}"),
+            Ended::Failed(why) => _ = writeln!(std::io::stderr(), "{why}"),
         }
         let _ = sys::take_ctrl_c();
     }
+}
+
+/// Whether a script has lines that are run.
+pub(super) fn has_lines(text: &str) -> bool {
+    text.lines().map(str::trim).any(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
 /// Runs the lines of a script, each for a limited time. Returns what went wrong at the first one that fails.

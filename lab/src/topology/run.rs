@@ -15,7 +15,7 @@ use p4rack_codegen::topology::{Exercise, Topology};
 use p4rack_netdev::netns::{self, Privilege};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -66,20 +66,25 @@ fn names_and_addresses<S: Serializer>(network: &KeptRack, to: S) -> Result<S::Ok
     json!({ "name": network.name, "switches": switches, "hosts": hosts }).serialize(to)
 }
 
+/// The lines of `--test`. Errors: there are none.
+fn script(path: &Path) -> Result<String, LabError> {
+    let wanted = "lines as the prompt takes them, such as h1 ping -c 1 h2";
+    let text =
+        text::read(path).map_err(|error| text::fault(&error, wanted)).and_then(
+            |text| match prompt::has_lines(&text) {
+                true => Ok(text),
+                false => Err(format!("has no lines to run; write {wanted}")),
+            },
+        );
+    text.map_err(|error| LabError::Unfit(format!("--test {}: {error}", path.display())))
+}
+
 impl Options {
     /// Builds the topology, uses it, and takes it down. Call this on the main thread before other threads are started.
     pub fn run(&self, how: &Use) -> Result<Outcome, LabError> {
         sys::catch_interrupts();
         let script = match how {
-            Use::Script(path) => Some((
-                path,
-                text::read(path).map_err(|error| {
-                    let path = path.display();
-                    LabError::Unfit(format!(
-                        "--test {path}: {error}; give a file of lines as the prompt takes them"
-                    ))
-                })?,
-            )),
+            Use::Script(path) => Some((path, script(path)?)),
             _ => None,
         };
         let progress = Progress::new(self.quiet);

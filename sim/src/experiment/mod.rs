@@ -247,12 +247,25 @@ pub(crate) fn without_lines(
             return format!("{with}: {message}");
         };
         let line = changed.lines().nth(number.saturating_sub(1)).unwrap_or_default().trim();
+        let what = numbered(what, changed, number);
         match line.split_once(" = ") {
             Some((key, _)) if !what.contains(key) => format!("{with}: `{line}`: {what}"),
             _ => format!("{with}: {what}"),
         }
     });
     ExperimentError(rewritten.collect())
+}
+
+/// A mistake of a table that there are several of, with its number as in `--set`: `[traffic.1]`.
+fn numbered(what: &str, changed: &str, line: usize) -> String {
+    let Some((table, rest)) = what.strip_prefix('[').and_then(|rest| rest.split_once(']')) else {
+        return what.to_owned();
+    };
+    let head = format!("[[{table}]]");
+    match changed.lines().take(line).filter(|line| line.trim() == head).count() {
+        0 => what.to_owned(),
+        count => format!("[{table}.{}]{rest}", count - 1),
+    }
 }
 
 /// Reads the TOML file of an experiment; an error names file and line, and ends with what to do, `help`.

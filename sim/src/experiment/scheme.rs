@@ -67,7 +67,7 @@ pub struct SchemeSpec {
 
 /// `k` in `[scheme]`: the maximum length of reservations.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "is no K; write a number of slots from 1 to 255, or \"backlog\"")]
 pub enum K {
     /// A number of slots.
     Slots(u8),

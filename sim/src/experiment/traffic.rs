@@ -107,7 +107,10 @@ pub enum TimedFrom {
 
 /// Distribution of message sizes.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "is no size; write bytes, such as 1000, the name of a distribution, such as \"W1\", or quantiles, such as [[0, 100], [1, 6000]]"
+)]
 pub enum SizeSpec {
     /// A constant size.
     Bytes(u32),

@@ -260,7 +260,7 @@ pub(super) fn build(
     let all = nodes.into_iter().zip(inlets).enumerate();
     let groups = all.map(|(group, (nodes, inlets))| {
         let outboxes = (0..count).map(|_| Outbox::default()).collect();
-        let wires = Wires { group: group as u16, inlets, outboxes, frames: Frames::default() };
+        let wires = Wires { group: group as u16, inlets, outboxes, frames: Frames::default(), loop_hops: 0 };
         Group::new(plan.clone(), nodes, wires)
     });
     Ok(TopologyWorld::new(plan.clone(), groups.collect()))

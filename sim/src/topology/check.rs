@@ -200,29 +200,42 @@ fn sender(found: &mut Check<'_>, spec: &TopologySpec, nth: usize, traffic: &Send
     }
 }
 
-/// Checks names and what can be simulated, against the topology.
-pub(super) fn check_hosts(found: &mut Check<'_>, spec: &TopologySpec, topology: &Topology) {
+/// Why a topology can't be simulated.
+pub(super) struct Unfit {
+    pub what: String,
+    /// The same with the place in the topology's file, where that is known.
+    pub place: Option<String>,
+}
+
+/// What can't be simulated of a topology.
+pub(super) fn unfit(topology: &Topology) -> Vec<Unfit> {
+    let mut all = Vec::new();
     if topology.hosts.len() < 2 {
-        found.problem("", 0, "topology", "has fewer than two hosts, so there is nothing to send");
+        let what = "has fewer than two hosts, so there is nothing to send".to_owned();
+        all.push(Unfit { what, place: None });
     }
-    for switch in &topology.switches {
+    for (at, switch) in topology.switches.iter().enumerate() {
         if switch.runs == Runs::Nothing {
-            let name = &switch.name;
-            let message = format!("leaves {name}'s program to a controller; name one to simulate it");
-            found.problem("", 0, "topology", message);
+            let message = format!("leaves {}'s program to a controller", switch.name);
+            let help = "name one to simulate it";
+            let what = format!("{message}; {help}");
+            let place = topology.mistake_of_switch(at, "program", message, help).to_string();
+            all.push(Unfit { what, place: Some(place) });
         }
     }
-    for link in &topology.links {
-        if link.delay > DELAY_MAX {
-            let name = topology.end_name(link.ends[0]);
-            found.problem(
-                "",
-                0,
-                "topology",
-                format!("{name}'s link is longer than 4 s, which can't be simulated"),
-            );
-        }
+    for link in topology.links.iter().filter(|link| link.delay > DELAY_MAX) {
+        let ends = link.ends.map(|end| topology.end_name(end)).join("–");
+        let seconds = link.delay.as_secs_f64();
+        let what = format!(
+            "has a link {ends} with a delay of {seconds} s; in virtual time write 4 s at most, although `p4rack up` takes 10 s"
+        );
+        all.push(Unfit { what, place: None });
     }
+    all
+}
+
+/// Checks names against the topology.
+pub(super) fn check_hosts(found: &mut Check<'_>, spec: &TopologySpec, topology: &Topology) {
     let unknown = |name: &str, known: &mut dyn Iterator<Item = &str>, what: &str| {
         let help = match nearest(name, known) {
             Some(near) => format!("did you mean `{near}`?"),

@@ -1,14 +1,16 @@
 //! An experiment: the file's fields, and the network that they name.
 
 use super::KIND;
-use super::check::{FLOWS_MAX, check, check_hosts};
+use super::check::{FLOWS_MAX, Unfit, check, check_hosts, unfit};
 use super::network::Network;
 use super::spec::TopologySpec;
 use crate::experiment::{Check, ExperimentError, parse_toml, without_lines};
 use p4rack_codegen::setting::Setting;
+use p4rack_codegen::text::read_bytes;
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::hash::{fnv1a, further};
 use p4rack_wire::pcap::Reader;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -83,7 +85,7 @@ impl TopologyExperiment {
 
     /// The same with its network. Errors name hosts and switches that the topology does not have, and what can't be simulated.
     pub fn on(mut self, network: Arc<Network>) -> Result<TopologyExperiment, ExperimentError> {
-        let Source { text, file, settings, is_of_pings } = &self.source;
+        let Source { text, file, is_of_pings, .. } = &self.source;
         let hosts = network.topology.hosts.len();
         let pairs = hosts * hosts.saturating_sub(1);
         if *is_of_pings && pairs > FLOWS_MAX {
@@ -92,16 +94,36 @@ impl TopologyExperiment {
                  with kind = \"topology\" that names senders or receivers (docs/sim.md)"
             )]));
         }
+        let unfit = unfit(&network.topology);
+        if *is_of_pings && !unfit.is_empty() {
+            let place = |unfit: Unfit| unfit.place.unwrap_or_else(|| format!("{file}: {}", unfit.what));
+            return Err(ExperimentError(unfit.into_iter().map(place).collect()));
+        }
         let mut found = Check { text, file, problems: Vec::new() };
+        unfit.iter().for_each(|unfit| found.problem("", 0, "topology", &unfit.what));
         check_hosts(&mut found, &self.spec, &network.topology);
-        let problems = ExperimentError(found.problems);
-        match (problems.0.is_empty(), settings.is_empty()) {
-            (true, _) => {}
-            (false, true) => return Err(problems),
-            (false, false) => return Err(without_lines(problems, text, file, settings)),
+        if !found.problems.is_empty() {
+            let problems = ExperimentError(found.problems);
+            return Err(self.placed(problems));
         }
         self.network = Some(network);
         Ok(self)
+    }
+
+    /// A mistake of one of its keys that shows when other files have been read.
+    pub fn mistake(&self, key: &str, message: &str) -> ExperimentError {
+        let mut found = Check { text: &self.source.text, file: &self.source.file, problems: Vec::new() };
+        found.problem("", 0, key, message);
+        self.placed(ExperimentError(found.problems))
+    }
+
+    /// Mistakes, without lines if settings have changed the text.
+    fn placed(&self, problems: ExperimentError) -> ExperimentError {
+        let Source { text, file, settings, .. } = &self.source;
+        match settings.is_empty() {
+            true => problems,
+            false => without_lines(problems, text, file, settings),
+        }
     }
 
     /// The same with the captures that its senders replay; `read` returns that of a file which the experiment names.
@@ -137,13 +159,12 @@ pub fn read_capture(path: &Path) -> Result<Capture, String> {
 
 /// Frames of a capture, with times since the first one.
 fn frames_of(path: &Path) -> Result<Vec<(u64, Vec<u8>)>, String> {
-    let size = std::fs::metadata(path).map_err(|error| format!("can't be read: {error}"))?.len();
-    if size > CAPTURE_MAX {
-        return Err(format!(
-            "has {size} bytes; a capture that is replayed has at most {CAPTURE_MAX}: cut it"
-        ));
-    }
-    let bytes = std::fs::read(path).map_err(|error| format!("can't be read: {error}"))?;
+    let bytes = read_bytes(path, CAPTURE_MAX).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => {
+            format!("has more than {CAPTURE_MAX} bytes, the most of a capture that is replayed: cut it")
+        }
+        _ => format!("can't be read: {error}"),
+    })?;
     let reader = Reader::new(&bytes).map_err(|error| error.to_string())?;
     let (mut frames, mut first) = (Vec::new(), None);
     for (nth, record) in reader.enumerate() {

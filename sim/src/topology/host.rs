@@ -323,7 +323,7 @@ impl HostNode {
 
     /// Puts a frame into the queue of the link.
     #[inline]
-    pub(super) fn put(&mut self, frame: Frame, wires: &mut Wires, counts: &mut Counts) {
+    pub(super) fn put(&mut self, mut frame: Frame, wires: &mut Wires, counts: &mut Counts) {
         counts.sent += 1;
         if self.outlet.link.backlog(self.now) > self.queue {
             counts.queue_full += 1;
@@ -333,6 +333,7 @@ impl HostNode {
         if self.captured.is_some() {
             self.capture(&frame);
         }
+        frame.hops = 0;
         wires.send(&mut self.outlet, frame, self.now);
     }
 

@@ -41,6 +41,8 @@ pub struct Balance {
     pub queue_full: u64,
     /// Dropped by switches.
     pub dropped: u64,
+    /// Dropped by switches because they went round in a loop.
+    pub looped: u64,
     /// Lost on links.
     pub lost: u64,
     /// Dropped because a link held its most.
@@ -106,10 +108,11 @@ pub(super) fn judge(world: &TopologyWorld, counts: &Counts, stats: &[Stats]) -> 
         let ports = stats.ports.iter().flat_map(|port| &port.queues).map(|queue| queue.frames);
         let queued = ports.sum::<u64>() + stats.nowhere_frames;
         balance.dropped += drops;
+        balance.looped += switch.looped;
         balance.queued += queued;
         balance.to_controller += switch.to_controller;
         unaccounted += switch.hops.abs_diff(sent);
-        let left = sent + switch.to_controller + drops + queued;
+        let left = sent + switch.to_controller + drops + switch.looped + queued;
         if switch.is_counted {
             unaccounted += left.abs_diff(entered + stats.copies);
             balance.copies += stats.copies as i64;
@@ -132,6 +135,7 @@ pub(super) fn judge(world: &TopologyWorld, counts: &Counts, stats: &[Stats]) -> 
     let gone = balance.received
         + balance.queue_full
         + balance.dropped
+        + balance.looped
         + balance.lost
         + balance.link_full
         + balance.to_controller

@@ -10,7 +10,7 @@ use super::{TopologyExperiment, tests};
 use crate::crew::Alone;
 use crate::crew_tests::Threads;
 use p4rack_codegen::rack::{End, Rack};
-use p4rack_codegen::topology::{Host, Link, Runs, Switch, Target, Topology};
+use p4rack_codegen::topology::{Host, Link, Places, Runs, Switch, Target, Topology};
 use p4rack_codegen::{Arch, program};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_wire::Nanos;
@@ -75,6 +75,7 @@ fn network(change: impl FnOnce(&mut Topology)) -> Network {
         hosts: (0..6).map(host).collect(),
         links: own.chain(up).collect(),
         workload: None,
+        places: Places::default(),
     };
     change(&mut topology);
     let of_rack = |rack: &Rack| {

@@ -23,6 +23,8 @@ mod frame;
 mod group;
 mod host;
 mod judge;
+#[cfg(test)]
+mod loop_tests;
 mod memory;
 #[cfg(test)]
 mod memory_tests;

@@ -64,8 +64,13 @@ pub(super) struct Plan {
     pub by_flow: bool,
     /// Whether packets of remote memory may come.
     pub has_packets: bool,
+    /// Switches after which a frame goes round in a loop: it has been at some of them three times.
+    pub loop_hops: u16,
     pub planted: Option<Planted>,
 }
+
+/// The fewest, the usual TTL of IPv4: some programs send probes to and fro. And the most.
+const LOOP_HOPS: (usize, usize) = (64, 254);
 
 /// One `[[traffic]]`.
 #[derive(Debug)]
@@ -171,6 +176,7 @@ impl Plan {
             },
             traffic,
             flows,
+            loop_hops: (2 * topology.switches.len()).clamp(LOOP_HOPS.0, LOOP_HOPS.1) as u16,
             planted,
         })
     }

@@ -4,13 +4,14 @@ use super::agent::Agent;
 use super::counts::Counts;
 use super::experiment::TopologyExperiment;
 use super::host::{InFlow, OutFlow, Receiver, Sender};
-use super::judge::judge;
+use super::judge::{Balance, judge};
 use super::network::Network;
 use super::outcome::{
     FlowOutcome, HostCapture, LinkOutcome, OperationsOutcome, SentTraffic, SwitchNodeOutcome, TopologyOutcome,
 };
 use super::plan::{Flow, Planted};
 use super::spec::SendKind;
+use super::switch::{HOPS_MAX, SwitchNode};
 use super::wires::Outlet;
 use super::world::TopologyWorld;
 use crate::crew::{Alone, Crew};
@@ -60,6 +61,12 @@ impl TopologyExperiment {
     }
 }
 
+/// What a switch has dropped, by reason.
+fn drops(switch: &SwitchNode, stats: &Stats) -> BTreeMap<String, u64> {
+    let own = (switch.looped > 0).then(|| ("loop".to_owned(), switch.looped));
+    stats.drops.iter().map(|(reason, count)| (reason.name().to_owned(), *count)).chain(own).collect()
+}
+
 impl TopologyRun<'_> {
     /// Runs it with the workers that it was built for.
     pub fn finish(mut self, crew: &dyn Crew) -> (TopologyOutcome, Vec<HostCapture>) {
@@ -106,7 +113,8 @@ impl TopologyRun<'_> {
         let counts = world.counts();
         let switches = world.switches();
         let stats: Vec<Stats> = switches.iter().map(|switch| switch.switch.stats(world.now)).collect();
-        let (balance, problems) = judge(world, &counts, &stats);
+        let (balance, mut problems) = judge(world, &counts, &stats);
+        problems.extend(self.loops(&balance));
         let traffic = self.traffic(&counts, seconds);
         let named = switches.iter().zip(&stats).map(|(switch, stats)| SwitchNodeOutcome {
             name: self.network.topology.switches[switch.index].name.clone(),
@@ -116,7 +124,7 @@ impl TopologyRun<'_> {
             replicas: stats.replicas,
             passes: stats.resubmits + stats.recirculations,
             buffer_max_bytes: stats.buffer_max_bytes,
-            drops: stats.drops.iter().map(|(reason, count)| (reason.name().to_owned(), *count)).collect(),
+            drops: drops(switch, stats),
         });
         let mut outcome = TopologyOutcome {
             name: spec.name.clone(),
@@ -142,6 +150,30 @@ impl TopologyRun<'_> {
         };
         outcome.paper = compared(&outcome, spec.paper.iter());
         outcome
+    }
+
+    /// What is wrong with frames that went round in a loop.
+    fn loops(&self, balance: &Balance) -> Option<String> {
+        let names = &self.network.topology.switches;
+        let through =
+            self.world.switches().into_iter().filter(|switch| !switch.loop_ports.is_empty()).map(|switch| {
+                let ports: Vec<String> = switch.loop_ports.iter().map(u16::to_string).collect();
+                format!("{}:{}", names[switch.index].name, ports.join(","))
+            });
+        let (looped, through) = (balance.looped, through.collect::<Vec<_>>().join(", "));
+        let end = match self.world.ended {
+            true => format!(
+                "; the run ended after {} µs, so its other figures say little",
+                self.world.now.0 / 1_000
+            ),
+            false => String::new(),
+        };
+        let what = format!("frames go round in a loop of switches, which they leave by {through}");
+        (!through.is_empty()).then(|| {
+            format!(
+                "{what}; {looped} of them were dropped after {HOPS_MAX} switches: mend the programs or entries there{end}"
+            )
+        })
     }
 
     /// Counters of agents by name, without those that are 0.

@@ -53,7 +53,10 @@ pub struct TopologySpec {
 
 /// A delay in nanoseconds.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "is no delay; write nanoseconds from 0 to 10000000, such as 400, or quantiles, such as [[0, 320], [0.5, 349], [1, 6820]]"
+)]
 pub enum DelaySpec {
     /// Always the same.
     Constant(u32),

@@ -8,9 +8,12 @@ use p4rack_entities::{Candidate, accepted, write};
 use p4rack_p4rt::p4::v1::{Update, WriteRequest};
 use p4rack_switch::{Config, Switch};
 use p4rack_wire::Nanos;
+use std::collections::BTreeSet;
 
 /// Numbers of ports.
 const PORTS: usize = 512;
+/// Switches that a frame passes at most, as with IPv4's largest TTL.
+pub(super) const HOPS_MAX: u16 = 255;
 /// Replaces an outlet's position where a port has none.
 const NO_OUTLET: u16 = u16::MAX;
 
@@ -30,6 +33,10 @@ pub(super) struct SwitchNode {
     pub hops: u64,
     /// Packets for its controller.
     pub to_controller: u64,
+    /// Frames that it has dropped because they had passed [`HOPS_MAX`] switches.
+    pub looped: u64,
+    /// Ports through which frames have left that go round in a loop.
+    pub loop_ports: BTreeSet<u16>,
     pub digest: Digest,
     /// Whether all packets that it makes are copies, which it counts: v1model.
     pub is_counted: bool,
@@ -67,6 +74,8 @@ impl SwitchNode {
             now: Nanos::ZERO,
             hops: 0,
             to_controller: 0,
+            looped: 0,
+            loop_ports: BTreeSet::new(),
             digest: Digest::new(),
             is_counted,
             packet: Vec::new(),
@@ -106,6 +115,11 @@ impl SwitchNode {
     #[inline]
     fn arrive(&mut self, inlet: usize, mut frame: Frame, plan: &Plan, wires: &mut Wires) {
         self.digest.frame(self.now, &frame);
+        if frame.hops >= HOPS_MAX {
+            self.looped += 1;
+            return wires.frames.release(frame);
+        }
+        self.switch.set_tag(frame.hops);
         match self.switch.forward_given(self.ports[inlet], &mut frame, self.now) {
             Some(port) => self.send(port, frame, plan, wires),
             None => wires.frames.release(frame),
@@ -123,8 +137,13 @@ impl SwitchNode {
     }
 
     #[inline]
-    fn send(&mut self, port: u16, frame: Frame, plan: &Plan, wires: &mut Wires) {
+    fn send(&mut self, port: u16, mut frame: Frame, plan: &Plan, wires: &mut Wires) {
         self.hops += 1;
+        frame.hops = self.switch.tag() + 1;
+        if frame.hops >= plan.loop_hops {
+            self.loop_ports.insert(port);
+            wires.loop_hops += 1;
+        }
         let at = self.by_port.get(usize::from(port)).copied().unwrap_or(NO_OUTLET);
         match self.outlets.get_mut(usize::from(at)) {
             Some(_) if Planted::Vanish.is(plan.planted) && self.hops == 100 => wires.frames.release(frame),

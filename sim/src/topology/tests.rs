@@ -9,7 +9,7 @@ use super::plan::Planted;
 use crate::crew::{Alone, Crew};
 use crate::crew_tests::Threads;
 use p4rack_codegen::rack::End;
-use p4rack_codegen::topology::{Host, Link, Runs, Switch, Target, Topology};
+use p4rack_codegen::topology::{Host, Link, Places, Runs, Switch, Target, Topology};
 use p4rack_p4::{Options, compile};
 use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::config::v1::P4Info;
@@ -102,6 +102,7 @@ fn topology(between: Link) -> Topology {
         hosts: (0..4).map(host).collect(),
         links: links.collect(),
         workload: None,
+        places: Places::default(),
     }
 }
 

@@ -106,13 +106,15 @@ pub(super) struct Wires {
     /// Mail for each group.
     pub outboxes: Vec<Outbox>,
     pub frames: Frames,
+    /// Hops of frames that go round in a loop.
+    pub loop_hops: u64,
 }
 
 impl Wires {
     /// Sends a frame over a link.
     #[inline]
     pub fn send(&mut self, outlet: &mut Outlet, frame: Frame, now: Nanos) {
-        let Wires { group, inlets, outboxes, frames } = self;
+        let Wires { group, inlets, outboxes, frames, .. } = self;
         let backlog = outlet.link.backlog(now);
         if let Some(flight) = &mut outlet.flight
             && !flight.takes(frame.len(), now, backlog)

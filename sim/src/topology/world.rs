@@ -29,6 +29,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 /// Groups of nodes per worker. Workers that finish early take over groups of others.
 pub(super) const GROUPS_EACH: usize = 4;
 
+/// Hops of frames that go round in loops, after which a run ends: such frames may multiply.
+const LOOP_HOPS_MAX: u64 = 200_000;
+
 /// Number behind that of the last window.
 const OVER: u64 = u64::MAX;
 
@@ -42,6 +45,8 @@ pub(super) struct TopologyWorld {
     /// Time windows so far.
     pub windows: u64,
     pub now: Nanos,
+    /// Whether it has ended early, because too many frames went round in loops.
+    pub ended: bool,
 }
 
 /// Work of one worker between two windows.
@@ -50,6 +55,9 @@ struct Lead<'w> {
     look: Nanos,
     end: Nanos,
     windows: u64,
+    /// When the last window ended, and whether it was the last one of the run.
+    now: Nanos,
+    ended: bool,
     /// Surplus buffers.
     spare: Frames,
 }
@@ -62,7 +70,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl TopologyWorld {
     /// A world of these groups.
     pub fn new(plan: Arc<Plan>, groups: Vec<Group>) -> TopologyWorld {
-        let mut world = TopologyWorld { plan, groups, look: Nanos::MAX, windows: 0, now: Nanos::ZERO };
+        let mut world =
+            TopologyWorld { plan, groups, look: Nanos::MAX, windows: 0, now: Nanos::ZERO, ended: false };
         let least = world.outlets().map(|outlet| outlet.link.least_delay()).min();
         world.look = least.unwrap_or_default().max(Nanos(1));
         world
@@ -70,29 +79,38 @@ impl TopologyWorld {
 
     /// Runs all events before `end`.
     pub fn run_until(&mut self, end: Nanos, crew: &dyn Crew) {
+        if self.ended {
+            return;
+        }
         match self.groups.len() {
             1 => self.run_alone(end),
             _ => self.run_together(end, crew),
         }
-        self.now = end;
+        if !self.ended {
+            self.now = end;
+        }
     }
 
     fn run_alone(&mut self, end: Nanos) {
         let group = &mut self.groups[0];
-        loop {
+        while !self.ended {
             let next = group.wires.due();
             if next >= end {
                 break;
             }
             self.windows += 1;
-            group.run(next.saturating_add(self.look).min(end));
+            self.now = next.saturating_add(self.look).min(end);
+            group.run(self.now);
+            self.ended = group.wires.loop_hops > LOOP_HOPS_MAX;
         }
     }
 
     fn run_together(&mut self, end: Nanos, crew: &dyn Crew) {
-        let TopologyWorld { plan, groups, look, windows, .. } = self;
+        let TopologyWorld { plan, groups, look, windows, now, ended } = self;
         let groups: Vec<Mutex<&mut Group>> = groups.iter_mut().map(Mutex::new).collect();
-        let lead = Mutex::new(Lead { plan, look: *look, end, windows: *windows, spare: Frames::default() });
+        let spare = Frames::default();
+        let lead = Lead { plan, look: *look, end, windows: *windows, now: *now, ended: false, spare };
+        let lead = Mutex::new(lead);
         // Number of the window, its end, and the groups that have run in it.
         let before = *windows;
         let (number, until) = (AtomicU64::new(before), AtomicU64::new(0));
@@ -134,7 +152,8 @@ impl TopologyWorld {
                 }
             }
         });
-        *windows = lead.into_inner().unwrap_or_else(PoisonError::into_inner).windows;
+        let lead = lead.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (*windows, *now, *ended) = (lead.windows, lead.now, lead.ended);
     }
 
     fn nodes(&self) -> impl Iterator<Item = &Node> {
@@ -253,12 +272,14 @@ impl Lead<'_> {
                 frames.share(&mut self.spare);
             }
         }
-        if next >= self.end {
+        self.ended = all.iter().map(|group| group.wires.loop_hops).sum::<u64>() > LOOP_HOPS_MAX;
+        if next >= self.end || self.ended {
             // Frames under way are where they belong.
             all.iter_mut().for_each(|group| group.take_mail());
             return None;
         }
         self.windows += 1;
-        Some(next.saturating_add(self.look).min(self.end))
+        self.now = next.saturating_add(self.look).min(self.end);
+        Some(self.now)
     }
 }

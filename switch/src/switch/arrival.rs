@@ -13,6 +13,7 @@ impl Switch {
 
     /// Receives a frame that the switch generated itself; no rate limit applies.
     pub(crate) fn handle_generated(&mut self, port: u16, frame: &[u8], now: Nanos) {
+        self.pool.tag = 0;
         self.handle::<false>(port, frame, now);
     }
 

@@ -298,6 +298,7 @@ impl Switch {
             let at = self.manager.ready(now)?;
             // Otherwise its time is later.
             let Some((id, left)) = self.manager.dequeue(&mut self.pool, at, now) else { continue };
+            self.pool.go_on(id);
             let is_nowhere = self.manager.is_nowhere(at);
             returned += u32::from(is_nowhere || self.manager.is_loop(at));
             let sent = self.egress(id, at, left, now, out);
@@ -318,6 +319,18 @@ impl Switch {
             }
         }
         None
+    }
+
+    /// Gives frames that arrive from now on a number. Their copies have it, too.
+    #[inline]
+    pub fn set_tag(&mut self, tag: u16) {
+        self.pool.tag = tag;
+    }
+
+    /// The number of the frame that [`Switch::forward_given`] or [`Switch::poll_transmit`] has just returned.
+    #[inline]
+    pub fn tag(&self) -> u16 {
+        self.pool.tag
     }
 
     /// The next frame for the controller.

@@ -6,6 +6,7 @@ use crate::cmd::connect;
 use crate::cmd::saved::Files;
 use crate::output;
 use p4rack_codegen::Rack;
+use p4rack_codegen::text;
 use p4rack_ctrl::deploy::{Desired, Step};
 use p4rack_ctrl::etcd::{Access, Etcd};
 use p4rack_ctrl::watch::{Change, watch};
@@ -41,9 +42,12 @@ pub fn run(args: Args) -> ExitCode {
     let board = Board::default();
     // Before it is read: a later save counts.
     let files = Files::of([args.rack.clone()]);
-    let text = match std::fs::read_to_string(&args.rack) {
+    let text = match text::read(&args.rack) {
         Ok(text) => text,
-        Err(error) => return fail(format!("reading {}: {error}", args.rack.display())),
+        Err(error) => {
+            let error = text::fault(&error, "a rack description");
+            return fail(format!("reading {}: {error}", args.rack.display()));
+        }
     };
     let (rack, desired) = match make(&args, &text) {
         Ok(made) => made,
@@ -172,7 +176,7 @@ fn take(args: &Args, text: &str, sender: &channel::Sender<Arc<Desired>>, origin:
 async fn follow_file(args: Arc<Args>, mut files: Files, sender: channel::Sender<Arc<Desired>>) {
     loop {
         files.saved().await;
-        if let Ok(text) = std::fs::read_to_string(&args.rack) {
+        if let Ok(text) = text::read(&args.rack) {
             take(&args, &text, &sender, &args.rack.display().to_string());
         }
     }

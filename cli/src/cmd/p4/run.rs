@@ -2,6 +2,7 @@
 
 use super::source::{Source, USAGE};
 use crate::output::{self, OutputFile};
+use p4rack_codegen::text;
 use p4rack_entities::{self as entities, Candidate};
 use p4rack_p4rt::p4::v1::WriteRequest;
 use p4rack_stf::{Fate, Player};
@@ -9,6 +10,7 @@ use p4rack_switch::{Config, Pipeline, PortConfig, Switch, TraceEvent, TracedKey,
 use p4rack_wire::Nanos;
 use p4rack_wire::pcap::{Reader, Writer};
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -28,7 +30,7 @@ pub struct Options {
     /// Folder for port_N.pcap of each port that sends, and controller.pcap
     #[arg(long, value_name = "DIR")]
     out_dir: PathBuf,
-    /// Entries, groups and sessions: a P4Runtime WriteRequest in protobuf's text format
+    /// Entries, groups and sessions: a text-format WriteRequest, the only one of the three formats of `p4 install` that fits here
     #[arg(long, value_name = "TXTPB")]
     entries: Option<PathBuf>,
     /// Print the program's events for each packet
@@ -88,7 +90,9 @@ fn play(candidate: Candidate, traced: Option<Pipeline>, options: &Options) -> Re
     let mut switch = Switch::new(Config { ports, samples: 0, log_messages: 1000, ..Config::default() });
     let program = candidate.load(traced, &mut switch);
     if let Some(path) = &options.entries {
-        let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let wanted = "a P4Runtime WriteRequest in protobuf's text format";
+        let text = text::read(path)
+            .map_err(|error| format!("{}: {}", path.display(), text::fault(&error, wanted)))?;
         let request: WriteRequest =
             p4rack_p4rt::text::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
         entities::accepted(entities::write(&program, &request, &mut switch, Nanos::ZERO))
@@ -135,11 +139,14 @@ fn inputs(captures: &[String]) -> Result<Vec<Input>, String> {
         let port = port.parse().ok().filter(|port| *port < PORTS);
         let port =
             port.ok_or_else(|| format!("--in {capture}: the port is not within 0 to {}", PORTS - 1))?;
-        let length = std::fs::metadata(path).map_err(|error| format!("{path}: {error}"))?.len();
-        if length > MAX_CAPTURE {
-            return Err(format!("{path}: has {length} bytes; at most {MAX_CAPTURE} are read: split it"));
-        }
-        let bytes = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
+        let bytes = text::read_bytes(Path::new(path), MAX_CAPTURE).map_err(|error| match error.kind() {
+            ErrorKind::FileTooLarge => {
+                format!(
+                    "{path}: has more than {MAX_CAPTURE} bytes, which are the most that are read: split it"
+                )
+            }
+            _ => format!("{path}: {error}"),
+        })?;
         let reader = Reader::new(&bytes).map_err(|error| format!("{path} {error}"))?;
         for record in reader {
             let record = record.map_err(|error| format!("{path}: {error}"))?;

@@ -3,7 +3,7 @@
 use p4rack_codegen::kind::Kind;
 use p4rack_codegen::text;
 use p4rack_p4::{Accepted, Compiled, Diagnostics, Options};
-use std::io::{ErrorKind, IsTerminal};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -75,13 +75,9 @@ impl Source {
     /// The file's text. Errors: it can't be read, or is no program.
     pub fn text(&self, takes_json: bool) -> Result<String, String> {
         let file = self.file.display().to_string();
-        let text = text::read(&self.file).map_err(|error| match error.kind() {
-            ErrorKind::InvalidData if takes_json => {
-                format!("{file}: is no text; give P4 text, or BMv2's JSON")
-            }
-            ErrorKind::InvalidData => format!("{file}: is no text; give P4 text"),
-            _ => format!("{file}: {error}"),
-        })?;
+        let wanted = if takes_json { "P4 text, or BMv2's JSON" } else { "P4 text" };
+        let text =
+            text::read(&self.file).map_err(|error| format!("{file}: {}", text::fault(&error, wanted)))?;
         // What is called a program is compiled, whatever its lines look like.
         let is_called_p4 = self.file.extension().is_some_and(|extension| extension == "p4");
         let mistaken = match takes_json {

@@ -2,6 +2,7 @@
 
 use super::run::in_lines;
 use super::source::{Source, USAGE};
+use p4rack_codegen::text;
 use p4rack_stf::{MAX_EVENTS, Outcome, Traced, run_with_drop_port};
 use p4rack_switch::Pipeline;
 use std::path::Path;
@@ -18,12 +19,14 @@ pub enum Shown {
 
 /// Runs it: 0 passed, 1 a deviation, 2 an unreadable file.
 pub fn run(source: &Source, stf: &Path, drop_port: u16, trace: Option<Shown>) -> ExitCode {
-    let text = match std::fs::read_to_string(stf) {
+    let unread = |error: String| {
+        eprintln!("error: {}: {error}", stf.display());
+        ExitCode::from(USAGE)
+    };
+    let wanted = "lines of the simple test framework, such as packet 0 0102 and expect 1 0102";
+    let text = match text::read(stf) {
         Ok(text) => text,
-        Err(error) => {
-            eprintln!("error: {}: {error}", stf.display());
-            return ExitCode::from(USAGE);
-        }
+        Err(error) => return unread(text::fault(&error, wanted)),
     };
     source.compiled(|_, name, compiled| {
         let pipeline = match trace {
@@ -37,14 +40,16 @@ pub fn run(source: &Source, stf: &Path, drop_port: u16, trace: Option<Shown>) ->
                 return ExitCode::FAILURE;
             }
         };
-        let outcome = p4rack_stf::parse(&text)
-            .and_then(|statements| run_with_drop_port(&compiled.program, pipeline, &statements, drop_port));
-        match outcome {
-            Ok(outcome) => report(stf, &outcome, trace),
-            Err(error) => {
-                eprintln!("error: {}: {error}", stf.display());
-                ExitCode::from(USAGE)
+        let statements = match p4rack_stf::parse(&text) {
+            Ok(statements) if statements.is_empty() => {
+                return unread(format!("has no lines that test; write {wanted}"));
             }
+            Ok(statements) => statements,
+            Err(error) => return unread(error.to_string()),
+        };
+        match run_with_drop_port(&compiled.program, pipeline, &statements, drop_port) {
+            Ok(outcome) => report(stf, &outcome, trace),
+            Err(error) => unread(error.to_string()),
         }
     })
 }

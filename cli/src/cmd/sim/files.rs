@@ -1,6 +1,7 @@
 //! Files of the simulator: traces beside an experiment, results in a folder.
 
 use crate::output::OutputFile;
+use p4rack_codegen::text;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ pub fn beside(file: &Path) -> impl Fn(&str) -> Result<String, String> {
     let place = place(file);
     move |name| {
         let path = place(name);
-        std::fs::read_to_string(&path).map_err(|error| {
+        text::read(&path).map_err(|error| {
             format!("{}: can't be read: {error}; the trace must be beside the experiment", path.display())
         })
     }
@@ -34,7 +35,7 @@ pub fn result_path(dir: &Path, id: &str) -> PathBuf {
 
 /// Reads a JSON file.
 pub fn read_json(path: &Path) -> Result<serde_json::Value, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = text::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
     serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 

@@ -13,6 +13,8 @@ mod sweep;
 pub mod threads;
 
 use p4rack_codegen::kind::Kind;
+use p4rack_codegen::text;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -79,9 +81,8 @@ fn sweep_file(args: &sweep::SweepArgs) -> Result<bool, String> {
     let (text, name) = read(&args.file, "give the path of a sweep, e.g. examples/paper/pl2/fig9-sweep.toml")?;
     refuse_others(&text, &name, Kind::Sweep)?;
     // A base that is missing is reported when it is read with the sweep.
-    let base =
-        args.file.parent().unwrap_or(Path::new("")).join(p4rack_sim::base_of(&text).unwrap_or_default());
-    let of_base = std::fs::read_to_string(&base).unwrap_or_default();
+    let base = sweep::base_path(&args.file, &text);
+    let of_base = text::read(&base).unwrap_or_default();
     let base = base.display().to_string();
     refuse_others(&of_base, &base, Kind::Experiment).map_err(|error| format!("{name}: base: {error}"))?;
     (kinds::of_file(&of_base, &base)?.sweep)(args, &text, &name)
@@ -90,9 +91,11 @@ fn sweep_file(args: &sweep::SweepArgs) -> Result<bool, String> {
 /// Text and name of a file.
 fn read(file: &Path, help: &str) -> Result<(String, String), String> {
     let name = file.display().to_string();
-    let text =
-        std::fs::read_to_string(file).map_err(|error| format!("{name}: can't be read: {error}; {help}"))?;
-    Ok((text, name))
+    match text::read(file) {
+        Ok(text) => Ok((text, name)),
+        Err(error) if error.kind() == ErrorKind::InvalidData => Err(format!("{name}: is no text; {help}")),
+        Err(error) => Err(format!("{name}: can't be read: {error}; {help}")),
+    }
 }
 
 fn refuse_others(text: &str, name: &str, wanted: Kind) -> Result<(), String> {

@@ -1,6 +1,8 @@
 //! Reads what experiments with topologies name: topologies with programs and entries, and captures. Experiments of a sweep share it.
 
 use super::files::place;
+use p4rack_codegen::kind::Kind;
+use p4rack_codegen::text;
 use p4rack_codegen::topology::{Exercise, Topology};
 use p4rack_ctrl::provision;
 use p4rack_sim::{Capture, LoadTime, Network, Programs, SwitchProgram, TopologyExperiment, read_capture};
@@ -27,7 +29,12 @@ impl Shared {
         file: &Path,
     ) -> Result<TopologyExperiment, String> {
         let place = place(file);
-        let network = self.network(place(&experiment.spec.topology), experiment.spec.solution)?;
+        let topology = place(&experiment.spec.topology);
+        if experiment.spec.solution && is_toml(&topology) {
+            let message = "is for a topology.json of the P4 tutorials; change `program` of the topology's switches instead";
+            return Err(experiment.mistake("solution", message).to_string());
+        }
+        let network = self.network(topology, experiment.spec.solution)?;
         let experiment = experiment.on(network).map_err(|error| error.to_string())?;
         experiment.read_captures(&mut |name| self.capture(place(name)))
     }
@@ -58,6 +65,11 @@ impl Shared {
         self.captures.insert(path, capture.clone());
         Ok(capture)
     }
+}
+
+/// Whether the file is a topology in TOML. One that can't be read is reported where it is read.
+fn is_toml(path: &Path) -> bool {
+    text::read(path).is_ok_and(|text| Kind::of_file(&text, path) == Some(Kind::Topology))
 }
 
 /// What each switch runs. The simulator refuses those without a program by name.

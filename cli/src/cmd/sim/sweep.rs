@@ -3,6 +3,7 @@
 use super::files::{read_json, result_path, write};
 use super::hostile;
 use super::network::Shared;
+use super::read;
 use super::shown::{Shown, Table};
 use crate::cmd::settings::Settings;
 use crate::output;
@@ -50,9 +51,11 @@ pub struct SweepArgs {
 pub fn sweep_kind<E: Shown>(args: &SweepArgs, text: &str, name: &str) -> Result<bool, String> {
     let mut sweep: Sweep<E> = Sweep::parse(text, name, &args.settings.set, base_beside(&args.file))
         .map_err(|error| error.to_string())?;
+    // Experiments name files beside themselves, also if the sweep stands elsewhere.
+    let base = base_path(&args.file, text);
     let mut shared = Shared::default();
     for task in &mut sweep.tasks {
-        task.experiment = task.experiment.clone().complete(&args.file, &mut shared)?;
+        task.experiment = task.experiment.clone().complete(&base, &mut shared)?;
     }
     let items: Vec<Item<'_>> = sweep.tasks.iter().map(|task| Item::of(&task.id, &task.settings)).collect();
     let work = |nth: usize| {
@@ -118,15 +121,17 @@ fn rows<E: Shown>(sweep: &Sweep<E>, table: Table, dir: &Path) -> Result<Rows, St
     Ok(rows)
 }
 
+/// Path of the experiment that a sweep varies; the sweep's folder if its text names none.
+pub(super) fn base_path(sweep: &Path, text: &str) -> PathBuf {
+    sweep.parent().unwrap_or(Path::new("")).join(p4rack_sim::base_of(text).unwrap_or_default())
+}
+
 /// Returns a reader of the experiment that a sweep names, in the sweep's folder: text and name.
 fn base_beside(sweep: &Path) -> impl FnOnce(&str) -> Result<(String, String), String> {
     let folder = sweep.parent().unwrap_or(Path::new("")).to_owned();
     move |base| {
         let path = folder.join(base);
-        let name = path.display().to_string();
-        let text =
-            std::fs::read_to_string(&path).map_err(|error| format!("{name}: can't be read: {error}"))?;
-        Ok((text, name))
+        read(&path, "give the path of the experiment that the sweep varies")
     }
 }
 

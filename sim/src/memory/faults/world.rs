@@ -362,7 +362,7 @@ impl<'a> FaultsWorld<'a> {
         let Some(hostile) = self.hostile.as_mut().filter(|_| !stops) else { return };
         let (frame, pause_ns) = (hostile.frame(self.rack.edm.ether_type), hostile.pause_ns());
         let tail_ns = now_ns + CLOCK.on_wire(frame.len(), RATE_BPS);
-        self.send_to_switches(HOSTILE, Box::new(frame), tail_ns);
+        self.send_to_switches(HOSTILE, Box::new(frame.into()), tail_ns);
         self.count("hostile_frames", 1);
         self.agenda.add(tail_ns + pause_ns, Event::Hostile);
     }

@@ -4,6 +4,7 @@ use super::lost::Lost;
 use p4rack_codegen::Arch;
 use p4rack_codegen::rack::Target;
 use p4rack_codegen::shell::quoted;
+use p4rack_codegen::text::{fault as unread, read};
 use p4rack_codegen::topology::{Program, Reading, files};
 use p4rack_ctrl::connect::parse_election_id;
 use p4rack_ctrl::deploy::Desired;
@@ -112,7 +113,8 @@ impl Job {
         let began = Instant::now();
         let given = |path: &PathBuf| {
             let fault = |what: String| CtrlError::Input(format!("--p4info {}: {what}", path.display()));
-            let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
+            let text =
+                read(path).map_err(|error| fault(unread(&error, "a P4Info in protobuf's text format")))?;
             text::parse::<P4Info>(&text).map_err(|error| fault(error.to_string()))
         };
         let p4info = self.p4info.as_ref().map(given).transpose()?;

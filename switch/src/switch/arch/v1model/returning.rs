@@ -49,6 +49,7 @@ impl Switch {
     pub(crate) fn come_back(&mut self, now: Nanos) {
         while self.returning.due().is_some_and(|due| due <= now) {
             let Some(One { id, list, words, .. }) = self.returning.packets.pop_front() else { return };
+            self.pool.go_on(id);
             self.for_pass.clear();
             self.for_pass.extend(self.returning.words.drain(..words));
             queued::ingress(self, id, Some(list), now);

@@ -40,7 +40,7 @@ pub(super) fn text(outcome: &TopologyOutcome) -> String {
         count(balance.sent),
         balance.copies,
         count(balance.received),
-        count(balance.dropped),
+        count(balance.dropped + balance.looped),
         count(balance.queue_full + balance.agents_dropped),
         count(balance.lost + balance.link_full),
         count(balance.to_controller),
