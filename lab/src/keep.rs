@@ -370,7 +370,7 @@ mod tests {
         let host = |n: u8| KeptHost {
             name: format!("h{n}"),
             ip: [10, 0, 0, n].into(),
-            place: Place::Process(process),
+            place: NamespaceHolder::Process(process),
         };
         let of = |hosts: Vec<KeptHost>| {
             let switches = vec![switch.clone()];
