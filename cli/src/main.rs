@@ -55,7 +55,7 @@ enum Command {
     /// Queues of a switch's ports over BFRuntime: list, set, reset
     Queue(cmd::queue::Args),
     /// Install the program and entries of a rack, or of each switch of a topology, over P4Runtime or BFRuntime
-    Deploy(cmd::deploy::Args),
+    Deploy(Box<cmd::deploy::Args>),
     /// Serve P4Runtime for a switch that speaks BFRuntime, as Tofino's driver does
     Gateway(cmd::gateway::Args),
     /// Table entries on a switch: list, read, watch, insert, modify, write, delete, apply
@@ -189,7 +189,7 @@ fn run(command: Command) -> ExitCode {
         Command::Switch(args) => cmd::switch::run(args),
         Command::Generator(args) => cmd::generator::run(args),
         Command::Queue(args) => cmd::queue::run(args),
-        Command::Deploy(args) => cmd::deploy::run(args),
+        Command::Deploy(args) => cmd::deploy::run(*args),
         Command::Gateway(args) => cmd::gateway::run(args),
         Command::Table(args) => cmd::entity::table::run(args),
         Command::Counter(args) => cmd::entity::cells::counter(args),
