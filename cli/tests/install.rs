@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::install::{ENTRIES, Files, LIMIT, PROGRAM, entries, replace, report, too_many};
+use common::install::{ENTRIES, Files, LIMIT, PROGRAM, entries, replace, report, with_a_forbidden_one};
 use common::switch::{Running, fine, free_addr, run, switch, switch_with};
 use common::{p4rack, repo, stderr, stdout, wait_until};
 use p4rack_ctrl::{ConnectOptions, Session};
@@ -109,15 +109,18 @@ fn what_fails_leaves_the_old_program_and_its_entries() {
     };
     let wrong = files.with("wrong.p4", "s.egress_spec = port;", "s.egress_spec = prot;");
     refused(&[&wrong], &["prot", "wrong.p4:"]);
-    // The switch refuses an entry for which the table has no room: with another program, and with the same.
-    let full = files.write("full.entries", &too_many());
+    // The switch refuses a group with a number that it doesn't have: with another program, and with the same.
+    let forbidden = files.write("forbidden.entries", &with_a_forbidden_one());
     let whole = files.with("whole.p4", "h.in_.mark = 1;", "h.in_.mark = 2;");
-    refused(&[&whole, "--entries", &full], &["is full: it holds 64", "has its old program and entries"]);
+    refused(
+        &[&whole, "--entries", &forbidden],
+        &["group 70000 is not within 1 to 65535", "has its old program and entries"],
+    );
     let other = files.with("other.p4", "h.e.src: exact;", "h.e.kind: exact;");
     fine(&addr, &["group", "insert", "--profile", "ways", "--member", "7", "--action", "to", "port=4"]);
     fine(&addr, &["table", "insert", "spread", "src=02:00:00:00:00:09", "--member", "7"]);
     let before = (entries(&addr), fine(&addr, &["group", "read"]));
-    let output = run(&addr, &["p4", "install", &other, "--entries", &full]);
+    let output = run(&addr, &["p4", "install", &other, "--entries", &forbidden]);
     assert!(stderr(&output).contains("the old program and its entries are back"), "{}", stderr(&output));
     assert_eq!((entries(&addr), fine(&addr, &["group", "read"])), before);
 }
@@ -314,8 +317,8 @@ fn a_switch_whose_entries_are_wrong_does_not_start() {
     assert!(said.contains("x.entries: has no entries"), "{said}");
     let said = start(&format!("{ENTRIES}{ENTRIES}"));
     assert!(said.contains("x.entries: line 3: line 1 has the same key"), "{said}");
-    let said = start(&too_many());
-    assert!(said.contains("table I.forward key h.e.dst=02:00:00:00:01:4e"), "{said}");
+    let said = start(&with_a_forbidden_one());
+    assert!(said.contains("multicast group 70000 is not within 1 to 65535"), "{said}");
 }
 
 #[test]

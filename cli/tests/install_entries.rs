@@ -5,7 +5,7 @@ mod between;
 mod common;
 
 use between::{Between, Fault};
-use common::install::{ENTRIES, Files, PROGRAM, entries, replace, report, too_many};
+use common::install::{ENTRIES, Files, PROGRAM, entries, replace, report, with_a_forbidden_one};
 use common::switch::{Running, fine, free_addr, run, switch};
 use common::{p4rack, stderr, stdout};
 use serde_json::Value;
@@ -216,8 +216,8 @@ fn entries_that_the_way_back_has_cleared_come_with_the_next_try() {
     let mut watches = Running::start(p4rack().args(words));
     watches.until("installed, 2 inserted");
     fine(&addr, &["table", "insert", "forward", "dst=02:00:00:00:00:0a", "--action", "to", "port=7"]);
-    // The switch refuses an entry for which the table has no room.
-    replace(&entries_file, &too_many());
+    // The switch refuses a group with a number that it doesn't have.
+    replace(&entries_file, &with_a_forbidden_one());
     watches.until("the switch has its old program and entries");
     between.arm(Fault::CutBack);
     replace(&program, &PROGRAM.replace("mark = 1;", "mark = 2;"));
@@ -240,9 +240,9 @@ fn a_way_back_that_is_cut_off_between_two_packets_clears_nothing() {
     report(&between.addr, &[&files.path("t.p4"), "--entries", &files.path("t.entries")]);
     fine(&addr, &["counter", "write", "seen", "--index", "2", "--packets", "4711"]);
     let next = files.with("next.p4", "h.in_.mark = 1;", "h.in_.mark = 2;");
-    let full = files.write("full.entries", &too_many());
+    let forbidden = files.write("forbidden.entries", &with_a_forbidden_one());
     between.arm(Fault::Mute);
-    let output = run(&between.addr, &["p4", "install", &next, "--entries", &full]);
+    let output = run(&between.addr, &["p4", "install", &next, "--entries", &forbidden]);
     let said = stderr(&output);
     assert!(said.contains("the switch runs the new program or the old one, with the old entries"), "{said}");
     assert!(!said.contains("entries are in"), "{said}");
@@ -274,10 +274,10 @@ fn a_switch_that_keeps_no_entries_between_two_packets_gets_them_again_and_that_i
         assert_eq!(forwards(&addr), pairs(&[("01", "1"), ("02", "2")]));
     }
     // The way back, too.
-    let full = files.write("full.entries", &too_many());
+    let forbidden = files.write("forbidden.entries", &with_a_forbidden_one());
     replace(&program, &PROGRAM.replace("mark = 1;", "mark = 4;"));
     between.arm(Fault::HalfWay);
-    let output = run(&between.addr, &["p4", "install", &program, "--entries", &full]);
+    let output = run(&between.addr, &["p4", "install", &program, "--entries", &forbidden]);
     assert!(stderr(&output).contains("the old program and its entries are back"), "{}", stderr(&output));
     assert_eq!(forwards(&addr), pairs(&[("01", "1"), ("02", "2")]));
 }

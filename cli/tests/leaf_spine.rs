@@ -150,8 +150,9 @@ fn a_rack_loses_nothing_of_its_own_while_another_rack_takes_its_share() {
         report.push(format!(
             "{foreign:?} beside {own:?}: {came:.1?}, {repeated} twice, dropped at the leaf: {dropped:?}"
         ));
-        // Two senders to an uplink may have to send a burst again, whose numbers the spine has removed.
-        assert!(repeated == 0 || foreign.len() > 1, "{report:#?}");
+        // Senders to an uplink send a burst again whose grant comes late, as when others keep the processors busy, and the spine has
+        // removed its numbers.
+        assert!(repeated <= if foreign.is_empty() { 0 } else { 100 }, "{report:#?}");
         let (own, foreign) = came.split_at(own.len());
         // Of the rack's own frames each arrives, whatever comes from the spine.
         assert!(own.iter().all(|came| (99.999..=100.001).contains(&came.arrived_percent)), "{report:#?}");
