@@ -1,7 +1,7 @@
 //! Frames that cross from one pipe of a chip to another, where each has registers of its own.
 
 use super::pipes::{PIPE_PORTS, are_several, pipe_of, used};
-use super::{Crossing, Protocol, Rack, Spacing, loops};
+use super::{Crossing, Host, Protocol, Rack, Spacing, loops};
 use crate::arch::Arch;
 use p4rack_wire::ethernet::overhead;
 use std::sync::Arc;
@@ -84,6 +84,18 @@ fn too_many(rack: &Rack) -> Option<String> {
             )
         })
     })
+}
+
+/// Frames a second that the hosts of a port may send to a pipe before it has admitted them, so that all ports together send no more
+/// than the pipe's port carries: as much of it as their link is of the links of other pipes.
+pub(crate) fn share_s(rack: &Rack, crossing: &Crossing, host: &Host) -> u64 {
+    let rates_bps = |pipe: &u16| -> u64 {
+        let ports = rack.ports().filter(|host| pipe_of(host.port) != *pipe);
+        ports.map(|host| host.port_rate_bps).sum()
+    };
+    let most_bps = used(rack).iter().map(rates_bps).max().unwrap_or_default().max(1);
+    let carried_s = LOOP_BPS / 8 / wire_bytes(crossing);
+    (u128::from(carried_s) * u128::from(host.port_rate_bps) / u128::from(most_bps)) as u64
 }
 
 /// Bytes on the wire of a frame that crosses, with what precedes it, FCS, preamble and gap.
