@@ -330,7 +330,7 @@ fn run(built: &Built, (shares, absolute): (bool, bool), rate_bps: u64, steps: u6
 #[test]
 fn grants_from_different_pipes_never_overlap() {
     for (shares, built) in all() {
-        let mut seen = at_random(&changed(&built, &[ABSOLUTE]), shares, 20_000);
+        let mut seen = at_random(&built.changed(&[ABSOLUTE]), shares, 20_000);
         let what = format!("shares: {shares}, {}", built.rack.switch.arch);
         assert!(seen.grants > 1_000 && seen.crossed > 600, "{what}: {} and {}", seen.grants, seen.crossed);
         assert!(seen.done > 300, "{what}: {}", seen.done);
@@ -341,18 +341,7 @@ fn grants_from_different_pipes_never_overlap() {
 
 /// The program with this instead of that.
 fn wrong(built: &Built, from: &str, to: &str) -> Built {
-    changed(built, &[(from, to)])
-}
-
-fn changed(built: &Built, changes: &[(&str, &str)]) -> Built {
-    // Columns depend on the other declarations.
-    let in_words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut text = built.p4().lines().map(in_words).collect::<Vec<_>>().join("\n");
-    for (from, to) in changes {
-        assert!(text.contains(from), "{from}");
-        text = text.replace(from, to);
-    }
-    built.with_text(&text)
+    built.changed(&[(from, to)])
 }
 
 /// Grants that say when data may leave.
@@ -386,7 +375,7 @@ fn without_its_crossing_a_program_grants_time_twice() {
                 "ig_tm_md.ucast_egress_port = meta.edm.lane_way;",
             ),
         ] {
-            let mut seen = at_random(&changed(&right, &[ABSOLUTE, (from, to)]), shares, 5_000);
+            let mut seen = at_random(&right.changed(&[ABSOLUTE, (from, to)]), shares, 5_000);
             assert!(seen.overlaps() > 0, "{to} changes nothing");
         }
     }
@@ -416,7 +405,7 @@ fn until_its_grant_is_back_data_is_early() {
             ("EDM_RIGHT_PENDING = 0x80000000", "EDM_RIGHT_PENDING = 100"),
             ("EDM_PENDING = EDM_HORIZON - 1", "EDM_PENDING = 0"),
         ];
-        let mut net = slow(&changed(&right, &early), SLOW_BPS / 100);
+        let mut net = slow(&right.changed(&early), SLOW_BPS / 100);
         on_its_way(&mut net);
         assert_eq!(net.write(1, 131, 0, 100, 0, 100), Sent::Scheduled(None));
     }
@@ -461,7 +450,7 @@ fn a_host_that_asks_again_before_its_data_is_due_has_one_grant() {
         // To another pipe before and after the first grant is back, and within the pipe.
         for (from, to, settles) in [(1, 131, 0), (1, 131, 600), (2, 1, 0)] {
             let ahead = |more: &[(&str, &str)]| {
-                let built = changed(&right, &[&on_their_way[..], more].concat());
+                let built = right.changed(&[&on_their_way[..], more].concat());
                 claimed_by_asking_again(&built, from, to, settles)
             };
             let (with, without) = (ahead(&[]), ahead(&[unseen, usable]));

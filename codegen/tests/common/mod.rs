@@ -115,6 +115,17 @@ impl Built {
         Built { compiled: Arc::new(compiled), pipeline, entries: Arc::new(entries), ..self.clone() }
     }
 
+    /// The program with this instead of that, in text without indentation and columns, which depend on other declarations.
+    pub fn changed(&self, changes: &[(&str, &str)]) -> Built {
+        let in_words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut text = self.p4().lines().map(in_words).collect::<Vec<_>>().join("\n");
+        for (from, to) in changes {
+            assert!(text.contains(from), "{from}");
+            text = text.replace(from, to);
+        }
+        self.with_text(&text)
+    }
+
     /// The rack under the scheme.
     pub fn runs(&self) -> Rack {
         self.rack.under(self.scheme).unwrap()
