@@ -463,6 +463,37 @@ fn a_host_that_asks_again_before_its_data_is_due_has_one_grant() {
     }
 }
 
+/// A frame that was under way for as long as any finds a clock that is as far ahead as any.
+#[test]
+fn a_clock_is_ahead_of_the_frame_that_crossed_longest() {
+    const FREE: &str = "RackIngress.edm.destination_free";
+    for (shares, right) in all() {
+        // All that the buffer holds, in two queues: frames of 71 bytes there, of 91 on the wire.
+        let (buffer, edm) = (right.rack.switch.buffer_bytes, edm_of(&right));
+        let longest_ns = 2 * buffer * 91 / 71 * 8 / 100;
+        let reach_ns = edm.grant_units(&right.rack, WINDOW.into(), RATE_BPS) * 9 * 3;
+        let horizon = edm.horizon_units(&right.rack);
+        assert!((longest_ns + reach_ns..2 * (longest_ns + reach_ns)).contains(&horizon), "{horizon}");
+        let moved = |built: &Built| {
+            let mut net = slow(built, 91 * 8 * 1_000_000_000 / longest_ns);
+            let frame = net.frame(1, 131, edm::PCP_CONTROL, &notification(0, CHUNK));
+            // The port is idle, so the first frame has it.
+            net.rig.send(1, &frame);
+            let frame = net.frame(1, 131, edm::PCP_CONTROL, &notification(1, CHUNK));
+            net.rig.send(1, &frame);
+            net.wait(longest_ns);
+            let free = net.rig.now.0 + reach_ns - 200;
+            net.rig.set_register_in(1, FREE, 131, free);
+            net.rig.drain();
+            net.rig.register_in(1, FREE, 131) as i64 - free as i64
+        };
+        let chunk_ns = edm.grant_units(&right.rack, CHUNK.into(), RATE_BPS) as i64;
+        assert_eq!(moved(&right), chunk_ns, "shares: {shares}");
+        let [right_text, short] = [horizon, horizon / 2].map(|horizon| format!("EDM_HORIZON = {horizon};"));
+        assert!(moved(&wrong(&right, &right_text, &short)) < 0, "{shares}: it looks past");
+    }
+}
+
 /// Lets time pass in which frames cross.
 fn pass(net: &mut Net, time: u64) {
     for _ in 0..time / 100 {

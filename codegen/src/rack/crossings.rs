@@ -3,6 +3,7 @@
 use super::pipes::{PIPE_PORTS, are_several, pipe_of, used};
 use super::{Crossing, Host, Protocol, Rack, Spacing, loops};
 use crate::arch::Arch;
+use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead;
 use std::sync::Arc;
 
@@ -96,6 +97,19 @@ pub(crate) fn share_s(rack: &Rack, crossing: &Crossing, host: &Host) -> u64 {
     let most_bps = used(rack).iter().map(rates_bps).max().unwrap_or_default().max(1);
     let carried_s = LOOP_BPS / 8 / wire_bytes(crossing);
     (u128::from(carried_s) * u128::from(host.port_rate_bps) / u128::from(most_bps)) as u64
+}
+
+/// Maximum time for which a frame of the rack waits on its way from pipe to pipe and back: each of two ports sends all that the
+/// switch's buffer holds before it. Zero if frames don't cross.
+pub(crate) fn longest(rack: &Rack, crossing: &Crossing) -> Nanos {
+    if !are_several(rack) {
+        return Nanos::ZERO;
+    }
+    // The shortest frames have most around them on the wire.
+    let wire = wire_bytes(crossing);
+    let stored = wire - overhead::PREAMBLE_GAP;
+    let wire_bits = u128::from(rack.switch.buffer_bytes) * u128::from(wire) * 8 / u128::from(stored);
+    Nanos((2 * wire_bits * 1_000_000_000).div_ceil(u128::from(LOOP_BPS)) as u64)
 }
 
 /// Bytes on the wire of a frame that crosses, with what precedes it, FCS, preamble and gap.

@@ -423,6 +423,13 @@ impl Rig {
         self.switch.within(Pipes::of([pipe]), read).unwrap().try_into().unwrap()
     }
 
+    /// Sets a register's cell in a pipe.
+    pub fn set_register_in(&mut self, pipe: usize, name: &str, port: u16, value: u64) {
+        let (register, at) = (self.instance(name), u64::from(port));
+        let write = |switch: &mut Switch| switch.register_write(register, at, &value.into()).unwrap();
+        self.switch.within(Pipes::of([pipe]), write).unwrap();
+    }
+
     /// A port's reservations as a source and as a destination, from the registers or calendars.
     pub fn register_or_cells(&self, port: u16) -> (u64, u64) {
         let calendar = self.built.instances.iter().any(|name| name == "RackIngress.pl2.in_cells");

@@ -163,7 +163,7 @@ fn check_times(edm: &Edm, rack: &Rack, sink: &mut Sink<'_>) {
         sink.refuse(&["edm.window", "edm.demands", "edm.chunk_bytes"], problem, help);
         return;
     }
-    let (expiry, reach) = (edm.expiry_units(rack), edm.reach_units(rack));
+    let (expiry, reach) = (edm.expiry_units(rack), edm.stale_units(rack));
     if !(reach + 1..1 << 31).contains(&expiry) {
         let message = format!(
             "{} is not between the {} for which grants may wait and the range of the switch's clocks",
