@@ -601,6 +601,22 @@ fn the_controller_reads_and_sets_registers_of_all_pipes() {
     }
 }
 
+/// A frame to a port between the pipes would come back as one that crossed, with a pass of the controller's choice.
+#[test]
+fn the_controller_sends_nothing_by_the_ports_between_pipes() {
+    for (shares, built) in all() {
+        let mut net = Net::new(&built);
+        let local = if built.rack.switch.arch == Arch::Tna { 68 } else { 7 };
+        for pipe in 0..4 {
+            let port: u16 = 128 * pipe + local;
+            let mut packet_out = port.to_be_bytes().to_vec();
+            packet_out.extend(net.frame(1, 131, edm::PCP_CONTROL, &notification(0, 100)));
+            assert_eq!(net.rig.send(built.rack.switch.cpu_port, &packet_out), [], "{shares}");
+        }
+        assert_eq!((crossings(&net), net.rig.drops("unknown_destination")), (0, 4), "{shares}");
+    }
+}
+
 /// A rack of hosts of 100 Gb/s, as many in each pipe.
 fn full(hosts: u16, edm: &str) -> Rack {
     let mut text = format!(
