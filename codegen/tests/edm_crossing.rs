@@ -8,6 +8,7 @@ mod common;
 use common::edm::{Fate as Sent, Net, edm_of, message, notification};
 use common::random::Random;
 use common::*;
+use p4rack_codegen::rack::Host;
 use p4rack_codegen::{Arch, Rack, Scheme, generate};
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::{self, Control, Kind, Message, Target};
@@ -696,6 +697,32 @@ fn the_controller_reads_and_sets_registers_of_all_pipes() {
             assert_eq!(net.manage(Kind::MgmtRead, Target::Rights as u8, cell, 0), Some(expected));
         }
     }
+}
+
+/// The bound on chunks takes messages for full ones; shorter ones fill the ports between pipes at a lower load.
+#[test]
+fn the_load_at_which_short_reads_fill_the_ports_between_pipes_is_said() {
+    let warned = |hosts: u16, edm: &str| {
+        let warnings = full(hosts, edm).on(Arch::Tna).warnings();
+        warnings.into_iter().find(|warning| warning.contains("reads of 64 bytes"))
+    };
+    // 137.4 of 3 · 4 · 93.3 million, of 2 · 6 · 93.3 million and of 2 · 93.3 million.
+    for (hosts, edm, percent) in [(4, "", 12), (6, "shares = false", 12), (1, "shares = false", 73)] {
+        let warning = warned(hosts, edm).unwrap();
+        assert!(
+            warning.contains(&format!("fill port 452 when they take {percent} % of the links")),
+            "{warning}"
+        );
+    }
+    let slow = Rack {
+        hosts: full(4, "")
+            .hosts
+            .into_iter()
+            .map(|host| Host { port_rate_bps: 1_000_000_000, ..host })
+            .collect(),
+        ..full(4, "")
+    };
+    assert!(!slow.on(Arch::Tna).warnings().iter().any(|warning| warning.contains("reads of 64 bytes")));
 }
 
 /// A frame to a port between the pipes would come back as one that crossed, with a pass of the controller's choice.

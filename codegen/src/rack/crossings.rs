@@ -55,19 +55,11 @@ pub(crate) fn refuses(rack: &Rack) -> Option<String> {
 /// In each pipe this port brings the frames of other pipes' hosts to the destinations there, and those of the hosts there back.
 /// Both are most if all traffic is between that pipe and others.
 fn too_many(rack: &Rack) -> Option<String> {
-    let rate_bps = |within: &dyn Fn(u16) -> bool| -> u64 {
-        let ports = rack.ports().filter(|host| within(pipe_of(host.port)));
-        ports.map(|host| host.port_rate_bps).sum()
-    };
     let mut crossings = rack.protocols.iter().filter_map(|protocol| protocol.crossing());
     crossings.find_map(|crossing| {
         let wire_bytes = wire_bytes(&crossing);
         let carried_s = LOOP_BPS / 8 / wire_bytes;
-        let asked = |pipe: &u16| {
-            let between_bps = rate_bps(&|other| other == *pipe).min(rate_bps(&|other| other != *pipe));
-            (crossing.passes * between_bps / 8, *pipe)
-        };
-        let (wire_bytes_s, pipe) = used(rack).iter().map(asked).max()?;
+        let (wire_bytes_s, pipe) = asked(rack, &crossing)?;
         let asked_s = wire_bytes_s / crossing.per_wire_bytes;
         let Spacing { name, value, wire_bytes: each, most, power } = crossing.field;
         let missing = wire_bytes_s.div_ceil(carried_s).saturating_sub(crossing.per_wire_bytes);
@@ -85,6 +77,32 @@ fn too_many(rack: &Rack) -> Option<String> {
             )
         })
     })
+}
+
+/// Bytes a second of hosts' links whose frames cross, if all traffic is between pipes: the most of a pipe, for each frame that its
+/// port brings for them; and the pipe.
+fn asked(rack: &Rack, crossing: &Crossing) -> Option<(u64, u16)> {
+    let rate_bps = |within: &dyn Fn(u16) -> bool| -> u64 {
+        let ports = rack.ports().filter(|host| within(pipe_of(host.port)));
+        ports.map(|host| host.port_rate_bps).sum()
+    };
+    let asked = |pipe: &u16| {
+        let between_bps = rate_bps(&|other| other == *pipe).min(rate_bps(&|other| other != *pipe));
+        (crossing.passes * between_bps / 8, *pipe)
+    };
+    used(rack).iter().map(asked).max()
+}
+
+/// The load of links, in percent, at which short messages fill the port of a pipe, each with so many bytes on the wire; and that
+/// port. `None` if it carries them all.
+pub(crate) fn filled_at(rack: &Rack, crossing: &Crossing, message_wire_bytes: u64) -> Option<(u64, u16)> {
+    if !are_several(rack) {
+        return None;
+    }
+    let (wire_bytes_s, pipe) = asked(rack, crossing)?;
+    let carried_s = LOOP_BPS / 8 / wire_bytes(crossing);
+    let percent = 100 * carried_s * message_wire_bytes / wire_bytes_s.max(1);
+    (percent < 100).then(|| (percent, loops::way_to(rack, pipe)))
 }
 
 /// Frames a second that the hosts of a port may send to a pipe before it has admitted them, so that all ports together send no more

@@ -236,8 +236,12 @@ impl Protocol for Edm {
     }
 
     fn warnings(&self, rack: &Rack) -> Vec<String> {
-        let all =
-            [check::without_shares(self, rack), check::crowded(self, rack), check::short_headroom(self)];
+        let all = [
+            check::without_shares(self, rack),
+            check::crowded(self, rack),
+            check::short_headroom(self),
+            check::short_reads(self, rack),
+        ];
         all.into_iter().flatten().collect()
     }
 
