@@ -109,7 +109,9 @@ const int<32> EDM_WINDOW_MORE = -3072;  // what a chunk uses up of its right if 
 const bit<8> EDM_PASS_EARLY_WINDOW = 1; // little was claimed before: a window was granted
 const bit<8> EDM_PASS_EARLY        = 2; // a chunk was granted, or nothing
 
-// Which registers of a frame are in this pipe: bits of `step`, and of the pass of a frame that crossed.
+// Which registers of a frame are in this pipe: bits of `step`, and of the pass of a frame that crossed. Bit 1 says that its
+// lane is elsewhere, bit 2 that its clock is, bit 3 that it settles; bit 0 is the only one of `to_near` that later passes have.
+// EDM_AT_CLOCK is also the mark of a head that crosses: no port's number begins with such a byte.
 const bit<8> EDM_HERE      = 0;  // all
 const bit<8> EDM_AT_CLOCK  = 2;  // the clock of its data's destination, not its lane
 const bit<8> EDM_AT_LANE   = 4;  // its lane, not the clock
@@ -1860,7 +1862,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             meta.edm.op = EDM_OP_NONE;
             if (hdr.packet_out.isValid()) {
                 meta.steered = 1;
-                if (hdr.packet_out.egress_port[15:9] != 0) {
+                // What comes back by a port between the pipes would be taken for a frame that crossed.
+                if (hdr.packet_out.egress_port[15:9] != 0 || hdr.packet_out.egress_port[6:0] == (bit<7>) LOOP_PORT) {
                     meta.drop = DROP_UNKNOWN_DESTINATION;
                 }
                 ig_tm_md.ucast_egress_port = (port_t) hdr.packet_out.egress_port;
