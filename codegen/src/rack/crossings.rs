@@ -93,7 +93,7 @@ fn asked(rack: &Rack, crossing: &Crossing) -> Option<(u64, u16)> {
     used(rack).iter().map(asked).max()
 }
 
-/// The load of links, in percent, at which short messages fill the port of a pipe, each with so many bytes on the wire; and that
+/// The load of links, in percent, at which short messages fill the port of a pipe, each with these bytes on the wire; and that
 /// port. `None` if it carries them all.
 pub(crate) fn filled_at(rack: &Rack, crossing: &Crossing, message_wire_bytes: u64) -> Option<(u64, u16)> {
     if !are_several(rack) {
