@@ -575,11 +575,11 @@ fn runs(net: &mut Net, (from, to): (u16, u16), reads: bool, id: u16) -> bool {
     let total = 2 * WINDOW;
     let (way, kind) = if reads { ((to, from), Kind::Rres) } else { ((from, to), Kind::Wreq) };
     let granted = match reads {
-        true => net.request(from, to, id, total).map(|wait| (0, wait)),
-        false => net.notify(from, to, id, total).map(|grant| (0, grant.wait)),
+        true => net.request(from, to, id, total),
+        false => net.notify(from, to, id, total).map(|grant| grant.wait),
     };
-    let (Some((_, wait)), mut offset) = (granted, 0) else { return false };
-    let mut until = WINDOW;
+    let Some(wait) = granted else { return false };
+    let (mut offset, mut until) = (0, WINDOW);
     net.wait(wait.into());
     while offset < until {
         let Sent::Scheduled(grant) = net.chunk(kind, way, id, total, offset, CHUNK as u16) else {
