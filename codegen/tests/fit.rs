@@ -103,7 +103,7 @@ fn edm_for_all_ports_of_a_pipe_fits_into_both_generations() {
 /// Hosts that take turns in the pipes. All have memory, of 144 the first 16.
 #[test]
 fn edm_for_hosts_on_all_pipes_takes_the_stages_that_its_documents_name() {
-    for (shares, expected) in [(false, [8, 7, 8, 7, 8, 7]), (true, [10; 6])] {
+    for (shares, expected) in [(false, [9, 8, 9, 8, 9, 8]), (true, [10; 6])] {
         let mut taken = Vec::new();
         for (hosts, gbps) in [(6, 100), (64, 25), (144, 10)] {
             let mut rack =

@@ -1,8 +1,9 @@
 //! Frames that cross from one pipe of a chip to another, where each has registers of its own.
 
 use super::pipes::{PIPE_PORTS, are_several, pipe_of, used};
-use super::{Crossing, Protocol, Rack, Spacing, loops};
+use super::{Crossing, Host, Protocol, Rack, Spacing, loops};
 use crate::arch::Arch;
+use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead;
 use std::sync::Arc;
 
@@ -54,19 +55,11 @@ pub(crate) fn refuses(rack: &Rack) -> Option<String> {
 /// In each pipe this port brings the frames of other pipes' hosts to the destinations there, and those of the hosts there back.
 /// Both are most if all traffic is between that pipe and others.
 fn too_many(rack: &Rack) -> Option<String> {
-    let rate_bps = |within: &dyn Fn(u16) -> bool| -> u64 {
-        let ports = rack.ports().filter(|host| within(pipe_of(host.port)));
-        ports.map(|host| host.port_rate_bps).sum()
-    };
     let mut crossings = rack.protocols.iter().filter_map(|protocol| protocol.crossing());
     crossings.find_map(|crossing| {
         let wire_bytes = wire_bytes(&crossing);
         let carried_s = LOOP_BPS / 8 / wire_bytes;
-        let asked = |pipe: &u16| {
-            let between_bps = rate_bps(&|other| other == *pipe).min(rate_bps(&|other| other != *pipe));
-            (crossing.passes * between_bps / 8, *pipe)
-        };
-        let (wire_bytes_s, pipe) = used(rack).iter().map(asked).max()?;
+        let (wire_bytes_s, pipe) = asked(rack, &crossing)?;
         let asked_s = wire_bytes_s / crossing.per_wire_bytes;
         let Spacing { name, value, wire_bytes: each, most, power } = crossing.field;
         let missing = wire_bytes_s.div_ceil(carried_s).saturating_sub(crossing.per_wire_bytes);
@@ -84,6 +77,57 @@ fn too_many(rack: &Rack) -> Option<String> {
             )
         })
     })
+}
+
+/// Bytes a second of hosts' links whose frames cross, if all traffic is between pipes: the most of a pipe, for each frame that its
+/// port brings for them; and the pipe.
+fn asked(rack: &Rack, crossing: &Crossing) -> Option<(u64, u16)> {
+    let rate_bps = |within: &dyn Fn(u16) -> bool| -> u64 {
+        let ports = rack.ports().filter(|host| within(pipe_of(host.port)));
+        ports.map(|host| host.port_rate_bps).sum()
+    };
+    let asked = |pipe: &u16| {
+        let between_bps = rate_bps(&|other| other == *pipe).min(rate_bps(&|other| other != *pipe));
+        (crossing.passes * between_bps / 8, *pipe)
+    };
+    used(rack).iter().map(asked).max()
+}
+
+/// The load of links, in percent, at which short messages fill the port of a pipe, each with these bytes on the wire; and that
+/// port. `None` if it carries them all.
+pub(crate) fn filled_at(rack: &Rack, crossing: &Crossing, message_wire_bytes: u64) -> Option<(u64, u16)> {
+    if !are_several(rack) {
+        return None;
+    }
+    let (wire_bytes_s, pipe) = asked(rack, crossing)?;
+    let carried_s = LOOP_BPS / 8 / wire_bytes(crossing);
+    let percent = 100 * carried_s * message_wire_bytes / wire_bytes_s.max(1);
+    (percent < 100).then(|| (percent, loops::way_to(rack, pipe)))
+}
+
+/// Frames a second that the hosts of a port may send to a pipe before it has admitted them, so that all ports together send no more
+/// than the pipe's port carries: as much of it as their link is of the links of other pipes.
+pub(crate) fn share_s(rack: &Rack, crossing: &Crossing, host: &Host) -> u64 {
+    let rates_bps = |pipe: &u16| -> u64 {
+        let ports = rack.ports().filter(|host| pipe_of(host.port) != *pipe);
+        ports.map(|host| host.port_rate_bps).sum()
+    };
+    let most_bps = used(rack).iter().map(rates_bps).max().unwrap_or_default().max(1);
+    let carried_s = LOOP_BPS / 8 / wire_bytes(crossing);
+    (u128::from(carried_s) * u128::from(host.port_rate_bps) / u128::from(most_bps)) as u64
+}
+
+/// Maximum time for which a frame of the rack waits on its way from pipe to pipe and back: each of two ports sends all that the
+/// switch's buffer holds before it. Zero if frames don't cross.
+pub(crate) fn longest(rack: &Rack, crossing: &Crossing) -> Nanos {
+    if !are_several(rack) {
+        return Nanos::ZERO;
+    }
+    // The shortest frames have most around them on the wire.
+    let wire = wire_bytes(crossing);
+    let stored = wire - overhead::PREAMBLE_GAP;
+    let wire_bits = u128::from(rack.switch.buffer_bytes) * u128::from(wire) * 8 / u128::from(stored);
+    Nanos((2 * wire_bits * 1_000_000_000).div_ceil(u128::from(LOOP_BPS)) as u64)
 }
 
 /// Bytes on the wire of a frame that crosses, with what precedes it, FCS, preamble and gap.

@@ -101,6 +101,10 @@ fn message_of(random: &mut Random) -> Vec<u8> {
     if random.below(2) == 0 {
         return demand(random);
     }
+    if random.below(8) == 0 {
+        // The NULL response.
+        return message(Kind::Rres, random.below(8) as u16, 0, 0, 0);
+    }
     let kind = if random.below(2) == 0 { Kind::Wreq } else { Kind::Rres };
     let offset = match random.below(8) {
         0 => random.below(1 << 32),

@@ -115,6 +115,17 @@ impl Built {
         Built { compiled: Arc::new(compiled), pipeline, entries: Arc::new(entries), ..self.clone() }
     }
 
+    /// The program with this instead of that, in text without indentation and columns, which depend on other declarations.
+    pub fn changed(&self, changes: &[(&str, &str)]) -> Built {
+        let in_words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut text = self.p4().lines().map(in_words).collect::<Vec<_>>().join("\n");
+        for (from, to) in changes {
+            assert!(text.contains(from), "{from}");
+            text = text.replace(from, to);
+        }
+        self.with_text(&text)
+    }
+
     /// The rack under the scheme.
     pub fn runs(&self) -> Rack {
         self.rack.under(self.scheme).unwrap()
@@ -410,6 +421,13 @@ impl Rig {
         let (register, at) = (self.instance(name), u64::from(port));
         let read = |switch: &mut Switch| switch.register_read(register, at).unwrap();
         self.switch.within(Pipes::of([pipe]), read).unwrap().try_into().unwrap()
+    }
+
+    /// Sets a register's cell in a pipe.
+    pub fn set_register_in(&mut self, pipe: usize, name: &str, port: u16, value: u64) {
+        let (register, at) = (self.instance(name), u64::from(port));
+        let write = |switch: &mut Switch| switch.register_write(register, at, &value.into()).unwrap();
+        self.switch.within(Pipes::of([pipe]), write).unwrap();
     }
 
     /// A port's reservations as a source and as a destination, from the registers or calendars.

@@ -3,6 +3,7 @@
 use p4rack_wire::SplitMix;
 
 /// Numbers of a seed.
+#[derive(Clone)]
 pub struct Random(SplitMix);
 
 impl Random {

@@ -77,6 +77,7 @@ pub(super) fn add(edm: &Edm, rack: &Rack, context: &mut Value) {
         add_claims(edm, rack, context);
     }
     if pipes::are_several(rack) {
+        context["pending"] = json!(edm.claims(rack));
         let home = loops::way_to(rack, pipes::pipe_of(rack.switch.cpu_port));
         context["controller_home"] = json!(home);
         context["owned_lanes"] = json!(edm.pair_lanes(rack).next_power_of_two().max(1024));

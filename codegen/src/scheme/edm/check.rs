@@ -4,11 +4,13 @@ use super::times::{HEADERS, HORIZON_UNITS_MAX, WINDOW_BYTES_MAX};
 use super::{Edm, Mode};
 use crate::arch::Arch;
 use crate::rack::units::show_rate;
-use crate::rack::{Rack, Sink};
+use crate::rack::{Protocol, Rack, Sink, crossings};
 use p4rack_wire::edm::SESSION_BYTES;
 use p4rack_wire::ethernet::overhead;
 use std::collections::BTreeSet;
 
+/// Bytes of a short message.
+const SHORT_BYTES: u64 = 64;
 /// Minimum bytes of a chunk: its frame is longer than the grant that its head becomes.
 const CHUNK_BYTES_MIN: u64 = 32;
 /// Maximum bytes of a chunk: its frame is no longer than a full one with a tag.
@@ -163,7 +165,7 @@ fn check_times(edm: &Edm, rack: &Rack, sink: &mut Sink<'_>) {
         sink.refuse(&["edm.window", "edm.demands", "edm.chunk_bytes"], problem, help);
         return;
     }
-    let (expiry, reach) = (edm.expiry_units(rack), edm.reach_units(rack));
+    let (expiry, reach) = (edm.expiry_units(rack), edm.stale_units(rack));
     if !(reach + 1..1 << 31).contains(&expiry) {
         let message = format!(
             "{} is not between the {} for which grants may wait and the range of the switch's clocks",
@@ -233,6 +235,16 @@ pub(super) fn crowded(edm: &Edm, rack: &Rack) -> Option<String> {
             rack.switch.arch
         )
     })
+}
+
+/// The load at which short reads fill the ports between pipes of a chip: the bound on chunks is for full ones.
+pub(super) fn short_reads(edm: &Edm, rack: &Rack) -> Option<String> {
+    let wire_bytes = edm.wire_bytes(SHORT_BYTES);
+    let (percent, port) = crossings::filled_at(rack, &edm.crossing()?, wire_bytes)?;
+    Some(format!(
+        "edm.chunk_bytes: reads of {SHORT_BYTES} bytes between pipes fill port {port} when they take {percent} % of the links; what it then \
+         loses is asked for again: keep short reads within a pipe, or spread fewer and slower ports over the pipes"
+    ))
 }
 
 /// The problem of a headroom too small for requests and grants on links full of reads and writes.

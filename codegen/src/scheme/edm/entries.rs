@@ -2,9 +2,9 @@
 
 use super::alu::LATER_PASS_BITS;
 use super::times::{CROSSING_BYTES, HEAD_BYTES, HEADERS, UNIT_BYTES};
-use super::{CLASS_CONTROL, CONTROL_METER, Edm, Mode};
+use super::{CLASS_CONTROL, CONTROL_METER, CROSSING_METER, Edm, Mode};
 use crate::rack::loops::{self, carried_bits};
-use crate::rack::{Host, Rack, pipes};
+use crate::rack::{Host, Protocol, Rack, crossings, pipes};
 use crate::scheme::parts::{copies_of_heads, meter};
 use p4rack_p4rt::entity::{EntityError, Entry};
 use p4rack_p4rt::p4::v1::Update;
@@ -119,6 +119,9 @@ pub(super) fn updates(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(St
     for host in rack.ports() {
         if edm.control_percent < 100 {
             updates.push(control_meter(edm, rack, host, schema)?);
+        }
+        if pipes::are_several(rack) {
+            updates.extend(crossing_meter(edm, rack, host, schema)?);
         }
         let matched = edm.mode == Mode::Matched;
         let bytes = match rack.switch.arch.is_tofino() {
@@ -254,10 +257,37 @@ fn control_meter(
     host: &Host,
     schema: &Schema,
 ) -> Result<(String, Update), EntityError> {
-    let frame = overhead::MIN_FRAME;
-    let bits_s = u128::from(host.port_rate_bps) * u128::from(edm.control_percent) / 100;
-    let bytes_s = bits_s / 8 * u128::from(frame) / u128::from(overhead::wire_bytes(frame));
-    let burst = CONTROL_BURST_FRAMES.max(4 * rack.hosts.len() as u64 * u64::from(edm.demands)) * frame;
-    let meter = meter(schema, CONTROL_METER, host.port, (bytes_s as i64).max(1), burst as i64)?;
+    let bytes_s = control_bytes_s(edm, host);
+    let meter =
+        meter(schema, CONTROL_METER, host.port, (bytes_s as i64).max(1), control_burst(edm, rack) as i64)?;
     Ok((format!("{}: {} % for notifications and requests", host.name, edm.control_percent), meter))
+}
+
+/// Bytes of control frames that a port may send in a second.
+fn control_bytes_s(edm: &Edm, host: &Host) -> u128 {
+    let bits_s = u128::from(host.port_rate_bps) * u128::from(edm.control_percent) / 100;
+    bits_s / 8 * u128::from(overhead::MIN_FRAME) / u128::from(overhead::wire_bytes(overhead::MIN_FRAME))
+}
+
+/// Bytes of control frames that a port may send without a gap.
+fn control_burst(edm: &Edm, rack: &Rack) -> u64 {
+    CONTROL_BURST_FRAMES.max(4 * rack.hosts.len() as u64 * u64::from(edm.demands)) * overhead::MIN_FRAME
+}
+
+/// Bounds the bytes of requests to other pipes: a request crosses before its lane is looked up, so lanes don't bound them. `None` if
+/// the other meter does, because the port between the pipes carries what all hosts may send.
+fn crossing_meter(
+    edm: &Edm,
+    rack: &Rack,
+    host: &Host,
+    schema: &Schema,
+) -> Result<Option<(String, Update)>, EntityError> {
+    let Some(crossing) = edm.crossing() else { return Ok(None) };
+    let bytes_s = u128::from(crossings::share_s(rack, &crossing, host)) * u128::from(overhead::MIN_FRAME);
+    if bytes_s >= control_bytes_s(edm, host) {
+        return Ok(None);
+    }
+    let meter =
+        meter(schema, CROSSING_METER, host.port, (bytes_s as i64).max(1), control_burst(edm, rack) as i64)?;
+    Ok(Some((format!("{}: its share of the ports to other pipes, for requests", host.name), meter)))
 }

@@ -50,6 +50,8 @@ pub const DEMANDS_COUNTER: &str = "RackIngress.edm.demands";
 pub const DATA_COUNTER: &str = "RackIngress.edm.data";
 /// Meter of notifications and requests, per port.
 pub const CONTROL_METER: &str = "RackIngress.edm_control_meter";
+/// Meter of requests whose lane is in another pipe of the chip, per port.
+const CROSSING_METER: &str = "RackIngress.edm_crossing_meter";
 
 /// Queue of notifications, requests and grants.
 const CLASS_CONTROL: u8 = p4rack_wire::edm::PCP_CONTROL;
@@ -234,8 +236,12 @@ impl Protocol for Edm {
     }
 
     fn warnings(&self, rack: &Rack) -> Vec<String> {
-        let all =
-            [check::without_shares(self, rack), check::crowded(self, rack), check::short_headroom(self)];
+        let all = [
+            check::without_shares(self, rack),
+            check::crowded(self, rack),
+            check::short_headroom(self),
+            check::short_reads(self, rack),
+        ];
         all.into_iter().flatten().collect()
     }
 

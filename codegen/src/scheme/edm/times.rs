@@ -2,7 +2,7 @@
 
 use super::{Edm, Mode};
 use crate::arch::Arch;
-use crate::rack::{Host, Rack, pipes};
+use crate::rack::{Host, Protocol, Rack, crossings};
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::Message;
 use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
@@ -31,9 +31,6 @@ const PLACE_BITS: u32 = 11;
 const CALENDAR_AGAIN: u64 = 3;
 /// Minimum number of pages by which a calendar may be ahead.
 const PAGES_AHEAD: u64 = 4;
-
-/// Maximum time for which what crosses to another pipe of a chip waits on its way: 256 KiB at a port of 100 Gb/s.
-const CROSSING_UNITS_MAX: u64 = 21_000;
 
 /// The pages of calendars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,11 +239,15 @@ impl Edm {
         self.ring_links(rack) * u64::from(self.classes) * self.ring_demands(rack)
     }
 
-    /// A clock further ahead than this is in the past, in time units; a power of two. What has crossed to another pipe of a chip
-    /// compares it with the time when it first came.
+    /// The same of a clock from a frame's time, which is older than now by its way to another pipe of a chip and back.
+    pub(super) fn stale_units(&self, rack: &Rack) -> u64 {
+        let crossing = self.crossing().map_or(Nanos::ZERO, |crossing| crossings::longest(rack, &crossing));
+        self.reach_units(rack).saturating_add(crossing.0.div_ceil(rack.switch.time_unit_ns))
+    }
+
+    /// A clock further ahead than this is in the past, in time units; a power of two.
     pub fn horizon_units(&self, rack: &Rack) -> u64 {
-        let crossing = if pipes::are_several(rack) { CROSSING_UNITS_MAX } else { 0 };
-        power_above(self.reach_units(rack).saturating_add(crossing))
+        power_above(self.stale_units(rack))
     }
 
     /// How long a stalled message keeps its lane.
@@ -272,7 +273,7 @@ impl Edm {
     pub(super) fn expiry_units(&self, rack: &Rack) -> u64 {
         match self.expiry {
             Some(expiry) => expiry.0 / rack.switch.time_unit_ns,
-            None => power_above(self.reach_units(rack)).saturating_mul(2),
+            None => self.horizon_units(rack).saturating_mul(2),
         }
     }
 }

@@ -109,9 +109,11 @@ const int<32> EDM_WINDOW_MORE = -3072;  // what a chunk uses up of its right if 
 const bit<8> EDM_PASS_EARLY_WINDOW = 1; // little was claimed before: a window was granted
 const bit<8> EDM_PASS_EARLY        = 2; // a chunk was granted, or nothing
 
-// Which registers of a frame are in this pipe: bits of `step`, and of the pass of a frame that crossed.
+// Which registers of a frame are in this pipe: bits of `step`, and of the pass of a frame that crossed. Bit 1 says that its
+// lane is elsewhere, bit 2 that its clock is, bit 3 that it settles; bit 0 is the only one of `to_near` that later passes have.
+// EDM_AT_CLOCK is also the mark of a head that crosses: no port's number begins with such a byte.
 const bit<8> EDM_HERE      = 0;  // all
-const bit<8> EDM_AT_TIME   = 2;  // the clock of its data's destination, not its lane
+const bit<8> EDM_AT_CLOCK  = 2;  // the clock of its data's destination, not its lane
 const bit<8> EDM_AT_LANE   = 4;  // its lane, not the clock
 const bit<8> EDM_ELSEWHERE = 6;  // neither
 const bit<8> EDM_SETTLES   = 14; // its lane, for which it brings its wait; with bit 0, it was granted a window
@@ -122,8 +124,10 @@ const port_t EDM_CONTROLLER_HOME = 452;
 
 const bit<8> EDM_OP_AWAY = 14; // the controller's, about registers of another pipe
 
-// How long data has to wait until its grant is back from its destination's pipe: no grant is later.
-const int<32> EDM_PENDING = EDM_HORIZON - 1;
+// What a lane holds, and how long its data has to wait, until its grant is back from its destination's pipe: more than any chunk
+// may use, and no grant is later.
+const bit<32> EDM_RIGHT_PENDING = 0x80000000;
+const int<32> EDM_PENDING       = EDM_HORIZON - 1;
 
 // Precedes frames from the switch to the controller.
 #ifndef __TARGET_TOFINO__
@@ -265,8 +269,9 @@ struct edm_metadata_t {
     port_t     home;              // by which frames come back to the pipe of the source's port,
     port_t     away;              // and to that of the destination's
     port_t     lane_way;          // the one of these that leads to its lane,
-    port_t     time_way;          // and the one to the clock of its data's destination
+    port_t     clock_way;         // and the one to the clock of its data's destination
     MirrorId_t head_way;          // the session for heads to the destination's pipe
+    bit<32>    crossed; // how long ago that was from which its wait counts: the grant's host counts from the last pass on
     port_t     owner;             // by which frames come to the registers that the controller's is about
     bit<8>     claims;            // whether the frame claims time
     bit<8>     long;              // whether that is a window's, or a chunk's
@@ -375,7 +380,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.home                   = EDM_CONTROLLER_HOME;
         meta.edm.away                   = 0;
         meta.edm.lane_way               = 0;
-        meta.edm.time_way               = 0;
+        meta.edm.clock_way              = 0;
+        meta.edm.crossed                = 0;
         meta.edm.head_way               = 0;
         meta.edm.owner                  = 0;
         meta.edm.claims                 = 0;
@@ -405,8 +411,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         packet.advance(PORT_METADATA_SIZE);
         packet.extract(hdr.again);
         packet.extract(hdr.came);
-        // A lane's frames are compared by the time in its pipe.
-        meta.edm.now      = ig_intr_md.ingress_mac_tstamp[31:0];
         meta.edm.step     = hdr.again.pass;
         meta.edm.earliest = hdr.came.arrived;
         meta.head_mark    = HEAD_AGAIN;
@@ -424,7 +428,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         hdr.came.port     = ig_intr_md.ingress_port;
         hdr.came.arrived  = ig_intr_md.ingress_mac_tstamp[31:0];
         meta.head_mark    = HEAD;
-        meta.edm.now      = ig_intr_md.ingress_mac_tstamp[31:0];
         meta.edm.earliest = ig_intr_md.ingress_mac_tstamp[31:0];
         meta.edm.step     = EDM_HERE;
         packet.advance(PORT_METADATA_SIZE);
@@ -440,7 +443,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         hdr.came.port     = ig_intr_md.ingress_port;
         hdr.came.arrived  = ig_intr_md.ingress_mac_tstamp[31:0];
         meta.head_mark    = HEAD;
-        meta.edm.now      = ig_intr_md.ingress_mac_tstamp[31:0];
         meta.edm.earliest = ig_intr_md.ingress_mac_tstamp[31:0];
         meta.edm.step     = EDM_HERE;
         packet.extract(hdr.again);
@@ -846,7 +848,7 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
 // pipe visits both:
 //
 //     its data's source's pipe   its destination's pipe      the source's pipe again
-//     EDM_AT_LANE                EDM_AT_TIME                 EDM_SETTLES
+//     EDM_AT_LANE                EDM_AT_CLOCK                EDM_SETTLES
 //     +--------------------+     +---------------------+     +--------------------+
 //     | touched, rights,   | --> | destination_claimed | --> | rights: all of it  | --> GRANT
 //     | due: EDM_PENDING   |     | destination_free    |     | due: when it may   |
@@ -910,7 +912,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         in ingress_intrinsic_metadata_t ig_intr_md,
         in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
         inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
-        inout ingress_intrinsic_metadata_for_tm_t ig_tm_md, in bit<8> color) {
+        inout ingress_intrinsic_metadata_for_tm_t ig_tm_md, in bit<8> color, in bit<8> crossing_color) {
     // Frames that lose the class that they claim, by reason.
     Counter<bit<64>, bit<8>>(EDM_DEMOTED_REASONS, CounterType_t.PACKETS_AND_BYTES) demoted;
 
@@ -957,7 +959,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
+    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free. EDM_RIGHT_PENDING: the
+    // grant is on its way.
     // Written by demands, chunks, the controller; it never wraps.
     Register<bit<32>, bit<7>>(EDM_CELL_COUNT) rights;
 
@@ -973,10 +976,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // For a chunk. The grant behind it is at most its own size.
+    // For a chunk. The grant behind it is at most its own size. EDM_RIGHT_PENDING is
+    // below all.
     RegisterAction<bit<32>, bit<7>, bit<32>>(rights) use_rights = {
         void apply(inout bit<32> value, out bit<32> result) {
-            if (value >= meta.edm.need) {
+            if ((int<32>) value >= (int<32>) meta.edm.need) {
                 value  = value |-| meta.edm.amount;
                 result = 1;
             } else {
@@ -991,7 +995,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             if (value == meta.edm.need) {
                 value  = value - meta.edm.amount;
                 result = 1;
-            } else if (value > meta.edm.need) {
+            } else if ((int<32>) value > (int<32>) meta.edm.need) {
                 value  = value - meta.edm.need;
                 result = 2;
             } else {
@@ -1149,17 +1153,17 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
 
     // Data travels with the frame, except that an answer travels opposite to its request.
     @hidden action goes_on() {
-        meta.edm.to       = meta.edm.destination_link;
-        meta.edm.to_rate  = meta.edm.destination_rate;
-        meta.edm.lane_way = meta.edm.home;
-        meta.edm.time_way = meta.edm.away;
+        meta.edm.to        = meta.edm.destination_link;
+        meta.edm.to_rate   = meta.edm.destination_rate;
+        meta.edm.lane_way  = meta.edm.home;
+        meta.edm.clock_way = meta.edm.away;
     }
 
     @hidden action comes_back() {
-        meta.edm.to       = meta.edm.source_link;
-        meta.edm.to_rate  = meta.edm.source_rate;
-        meta.edm.lane_way = meta.edm.away;
-        meta.edm.time_way = meta.edm.home;
+        meta.edm.to        = meta.edm.source_link;
+        meta.edm.to_rate   = meta.edm.source_rate;
+        meta.edm.lane_way  = meta.edm.away;
+        meta.edm.clock_way = meta.edm.home;
     }
 
     // The rest of the message behind the chunk, and the part of it that a chunk can grant. The length, rounded up, is
@@ -1186,6 +1190,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.asks  = 1;
         meta.edm.bytes = min(meta.edm.rest, EDM_WINDOW);
         meta.edm.need  = min(meta.edm.rest, EDM_WINDOW);
+        meta.edm.then  = EDM_PASS_EARLY_WINDOW;
         meta.edm.round = min(meta.edm.round, 32w4111);
     }
 
@@ -1202,6 +1207,17 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.bytes  = min(meta.edm.rest, EDM_WINDOW);
         meta.edm.amount = (bit<32>) max(meta.edm.spare, EDM_WINDOW_MORE);
         meta.edm.round  = min(meta.edm.round, 32w4111);
+    }
+
+    // Until the grant is back, the lane has a right that no chunk can use, so that its host can't free it and ask again.
+    @hidden action hold_lane() {
+        meta.edm.asks = 1;
+        meta.edm.need = EDM_RIGHT_PENDING;
+    }
+
+    @hidden action hold_lane_behind() {
+        meta.edm.asks   = 1;
+        meta.edm.amount = EDM_RIGHT_PENDING + EDM_CHUNK;
     }
 
     @hidden action claim_chunk_on() {
@@ -1270,7 +1286,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             look_at_demand();
         }
 
-        if (color == MeterColor_t.RED) {
+        if (color == MeterColor_t.RED || crossing_color == MeterColor_t.RED) {
             meta.drop   = DROP_EDM_CONTROL_METER;
             meta.edm.op = EDM_OP_NONE;
         } else {
@@ -1293,13 +1309,17 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         // with equally many messages get equal shares of it.
         if (meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST ||
             meta.edm.step[3:3] == 1) {
-            if (meta.edm.to_near[0:0] == 1) {
+            if (meta.edm.step == EDM_AT_LANE) {
+                hold_lane();
+            } else if (meta.edm.to_near[0:0] == 1) {
                 ask_for_demand();
             } else {
                 ask_for_chunk();
             }
         } else if (meta.edm.full == 1 && meta.edm.over[31:31] == 0) {
-            if (meta.edm.to_near[0:0] == 1) {
+            if (meta.edm.step == EDM_AT_LANE) {
+                hold_lane_behind();
+            } else if (meta.edm.to_near[0:0] == 1) {
                 ask_for_window();
             } else {
                 ask_behind_chunk();
@@ -1313,7 +1333,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         if (meta.edm.op == EDM_OP_READ_RIGHTS || meta.edm.op == EDM_OP_WRITE_RIGHTS ||
             meta.edm.dated == 1 && ig_intr_md.resubmit_flag == 1) {
             meta.edm.held = manage_rights.execute(meta.edm.cell[6:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
-        } else if (meta.edm.op != EDM_OP_NONE && meta.edm.op[3:3] == 0 && meta.edm.memory != 0) {
+        } else if (meta.edm.op != EDM_OP_NONE && meta.edm.op[3:3] == 0 && meta.edm.memory != 0 &&
+            ig_intr_md.resubmit_flag == 0) {
             if (meta.edm.step[3:3] == 1) {
                 manage_rights.execute(meta.edm.cell[6:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
                 meta.edm.granted = 1;
@@ -1374,10 +1395,12 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             meta.edm.to_wait = EDM_PENDING;
         }
 
-        // due: an early chunk takes another pass, which gives back its right and its grant.
+        // due: an early chunk takes another pass, which gives back its right and its grant. So does a demand whose lane is
+        // free for as long as that takes.
         if (meta.edm.granted[0:0] == 1 && (meta.edm.step[1:1] == 0 || meta.edm.step[3:3] == 1)) {
             if (meta.edm.asks == 1) {
-                if (meta.edm.dated == 1 && meta.edm.step[3:3] == 0) {
+                if ((meta.edm.dated == 1 || meta.edm.op == EDM_OP_NOTIFY && meta.edm.amount[0:0] == 0) &&
+                    meta.edm.step[3:3] == 0) {
                     meta.edm.early = move_due.execute(meta.edm.cell[6:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
                 } else {
                     set_due.execute(meta.edm.cell[6:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
@@ -1406,7 +1429,7 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
         turn_around();
         hdr.edm_control.kind       = EDM_GRANT;
         hdr.edm_control.bytes      = meta.edm.bytes;
-        hdr.edm_control.wait       = (bit<32>) meta.edm.to_wait;
+        hdr.edm_control.wait       = meta.edm.start;
         ig_tm_md.ucast_egress_port = hdr.came.port;
     }
 
@@ -1419,7 +1442,10 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.ucast_egress_port = CPU_PORT;
     }
 
+    // Ways to another pipe, by the queues of the port that leads there: what has its time goes first, then what has its lane, and
+    // last what may be refused there.
     @hidden action go_to_lane() {
+        ig_tm_md.qid   = PRIORITY_BEST_EFFORT;
         hdr.again.pass = EDM_AT_LANE;
         meta.again     = 1;
         hdr.packet_in.setInvalid();
@@ -1427,12 +1453,15 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.ucast_egress_port = meta.edm.lane_way;
     }
 
-    @hidden action go_to_time() {
-        hdr.again.pass = EDM_AT_TIME;
-        meta.again     = 1;
+    // The time that is granted counts from when the demand has its lane, however long it waited for that.
+    @hidden action go_to_clock() {
+        hdr.came.arrived = meta.edm.now;
+        ig_tm_md.qid     = EDM_CLASS_DATA;
+        hdr.again.pass   = EDM_AT_CLOCK;
+        meta.again       = 1;
         hdr.packet_in.setInvalid();
         ig_tm_md.bypass_egress     = 1;
-        ig_tm_md.ucast_egress_port = meta.edm.time_way;
+        ig_tm_md.ucast_egress_port = meta.edm.clock_way;
     }
 
     @hidden action go_to_owner() {
@@ -1444,7 +1473,7 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
     }
 
     @hidden action go_on() {
-        hdr.edm_message.offset = (bit<32>) meta.edm.to_wait;
+        hdr.edm_message.offset = meta.edm.start;
     }
 
     // The wait goes to the pipe of the lane in a field that is free: the notification's wait, the request's offset, and the key
@@ -1486,16 +1515,23 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
         reply_to_controller();
     }
 
+    @hidden action come_again() {
+        hdr.again.pass            = meta.edm.then;
+        ig_dprsr_md.resubmit_type = RESUBMIT;
+    }
+
     // Outcome of a frame without data.
     @hidden table verdicts {
         key = {
-            meta.edm.op   : exact;
-            meta.edm.step : ternary;
+            meta.edm.early : ternary;
+            meta.edm.op    : exact;
+            meta.edm.step  : ternary;
         }
         actions = {
+            come_again;
             grant;
             go_to_lane;
-            go_to_time;
+            go_to_clock;
             go_to_owner;
             go_on;
             take_notification_back;
@@ -1506,36 +1542,31 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (EDM_OP_NOTIFY, EDM_AT_LANE)    : go_to_time();
-            (EDM_OP_NOTIFY, EDM_AT_TIME)    : take_notification_back();
-            (EDM_OP_NOTIFY, _)              : grant();
-            (EDM_OP_REQUEST, EDM_ELSEWHERE) : go_to_lane();
-            (EDM_OP_REQUEST, EDM_AT_LANE)   : go_to_time();
-            (EDM_OP_REQUEST, EDM_AT_TIME)   : take_request_back();
-            (EDM_OP_REQUEST, _)             : go_on();
-            (EDM_OP_READ_RIGHTS, _)         : tell_rights();
-            (EDM_OP_WRITE_RIGHTS, _)        : tell_rights();
-            (EDM_OP_READ_DESTINATION, _)    : tell_time();
-            (EDM_OP_WRITE_DESTINATION, _)   : tell_time();
-            (EDM_OP_AWAY, _)                : go_to_owner();
+            (1, EDM_OP_NOTIFY, _)              : come_again();
+            (_, EDM_OP_NOTIFY, EDM_AT_LANE)    : go_to_clock();
+            (_, EDM_OP_NOTIFY, EDM_AT_CLOCK)   : take_notification_back();
+            (_, EDM_OP_NOTIFY, _)              : grant();
+            (_, EDM_OP_REQUEST, EDM_ELSEWHERE) : go_to_lane();
+            (_, EDM_OP_REQUEST, EDM_AT_LANE)   : go_to_clock();
+            (_, EDM_OP_REQUEST, EDM_AT_CLOCK)  : take_request_back();
+            (_, EDM_OP_REQUEST, _)             : go_on();
+            (_, EDM_OP_READ_RIGHTS, _)         : tell_rights();
+            (_, EDM_OP_WRITE_RIGHTS, _)        : tell_rights();
+            (_, EDM_OP_READ_DESTINATION, _)    : tell_time();
+            (_, EDM_OP_WRITE_DESTINATION, _)   : tell_time();
+            (_, EDM_OP_AWAY, _)                : go_to_owner();
         }
         size = 16;
     }
 
-    @hidden action come_again() {
-        hdr.again.pass            = meta.edm.then;
-        ig_dprsr_md.resubmit_type = RESUBMIT;
-    }
-
     // The chunk passes, and its head returns as the grant of what follows.
     @hidden action return_head() {
-        meta.edm.start          = (bit<32>) meta.edm.to_wait;
         ig_dprsr_md.mirror_type = COPY_HEAD;
     }
 
     // The chunk passes, and its head asks for time in the pipe of its destination.
     @hidden action send_head() {
-        meta.head_mark          = EDM_AT_TIME;
+        meta.head_mark          = EDM_AT_CLOCK;
         meta.head_session       = meta.edm.head_way;
         ig_dprsr_md.mirror_type = CROSS_HEAD;
     }
@@ -1564,17 +1595,18 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (1, 0, 1, _)           : come_again();
-            (1, 1, 1, _)           : come_again();
-            (0, 1, 1, EDM_HERE)    : return_head();
-            (0, 1, 1, EDM_AT_LANE) : send_head();
-            (0, 1, 1, EDM_AT_TIME) : take_head_back();
-            (0, 1, 1, _)           : grant_head();
+            (1, 0, 1, _)            : come_again();
+            (1, 1, 1, _)            : come_again();
+            (0, 1, 1, EDM_HERE)     : return_head();
+            (0, 1, 1, EDM_AT_LANE)  : send_head();
+            (0, 1, 1, EDM_AT_CLOCK) : take_head_back();
+            (0, 1, 1, _)            : grant_head();
         }
         size = 8;
     }
 
     apply {
+        meta.edm.start = (bit<32>) meta.edm.to_wait |-| meta.edm.crossed;
         if (meta.edm.op == EDM_OP_WRITE || meta.edm.op == EDM_OP_ANSWER) {
             if (meta.edm.early == 0 && meta.edm.granted[1:0] != 0 && meta.edm.step[1:1] == 0) {
                 data.count(ig_tm_md.ucast_egress_port);
@@ -1669,6 +1701,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Unless the controller configures a port's meter, everything is green.
     Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) best_effort_meter;
     Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) edm_control_meter;
+    // Requests that go to their lane in another pipe: together they take no more than the port that leads there carries.
+    Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) edm_crossing_meter;
     EdmPipes() edm_pipes;
     Edm() edm;
     EdmReplies() edm_replies;
@@ -1777,11 +1811,15 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = (bit<16>) hdr.came.port;
 
-        ig_tm_md.qid     = PRIORITY_BEST_EFFORT;
-        bit<8> edm_color = MeterColor_t.GREEN;
+        ig_tm_md.qid              = PRIORITY_BEST_EFFORT;
+        bit<8> edm_color          = MeterColor_t.GREEN;
+        bit<8> edm_crossing_color = MeterColor_t.GREEN;
 
         // Computed for every frame.
-        meta.edm.rest = meta.edm.total - meta.edm.offset;
+        // When this pass began, by the clock of all pipes. The port's own time stamps its first arrival, from which waits count.
+        meta.edm.now     = ig_prsr_md.global_tstamp[31:0];
+        meta.edm.crossed = ig_prsr_md.global_tstamp[31:0] - hdr.came.arrived;
+        meta.edm.rest    = meta.edm.total - meta.edm.offset;
         if (hdr.edm_message.isValid()) {
             if (meta.edm.full == 1) {
                 meta.edm.amount = (bit<32>) hdr.edm_message.bytes;
@@ -1824,7 +1862,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             meta.edm.op = EDM_OP_NONE;
             if (hdr.packet_out.isValid()) {
                 meta.steered = 1;
-                if (hdr.packet_out.egress_port[15:9] != 0) {
+                // What comes back by a port between the pipes would be taken for a frame that crossed.
+                if (hdr.packet_out.egress_port[15:9] != 0 || hdr.packet_out.egress_port[6:0] == (bit<7>) LOOP_PORT) {
                     meta.drop = DROP_UNKNOWN_DESTINATION;
                 }
                 ig_tm_md.ucast_egress_port = (port_t) hdr.packet_out.egress_port;
@@ -1832,6 +1871,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.drop = DROP_SPOOFED;
             }
         } else {
+            if (meta.edm.kind == EDM_OP_REQUEST && hdr.again.pass == 0 && meta.edm.home != meta.edm.away) {
+                edm_crossing_color = edm_crossing_meter.execute(hdr.came.port);
+            }
             if (hdr.edm_management.isValid() && !hdr.packet_out.isValid()) {
                 meta.drop   = DROP_EDM_MANAGEMENT_FROM_HOST;
                 meta.edm.op = EDM_OP_NONE;
@@ -1861,7 +1903,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             hdr.packet_in.setInvalid();
             ig_tm_md.bypass_egress = 1;
         }
-        edm.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md, edm_color);
+        edm.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md, edm_color, edm_crossing_color);
 
         if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
             send_best_effort();
@@ -1884,10 +1926,10 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
     state start {
         packet.extract(eg_intr_md);
         transition select(packet.lookahead<bit<8>>()) {
-            HEAD        : parse_head;
-            HEAD_AGAIN  : parse_head_again;
-            EDM_AT_TIME : accept; // a head that goes to another pipe
-            default     : parse_carried;
+            HEAD         : parse_head;
+            HEAD_AGAIN   : parse_head_again;
+            EDM_AT_CLOCK : accept; // a head that goes to another pipe
+            default      : parse_carried;
         }
     }
 
