@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::install::{Files, PROGRAM, replace, report, too_many};
+use common::install::{ENTRIES, Files, PROGRAM, replace, report};
 use common::switch::{Running, fine, free_addr, run};
 use common::{can_make_namespaces, have, one_at_a_time, p4rack, repo, skip, stderr, stdout, wait_until};
 use p4rack_codegen::scheme::l2::L2_FORWARD;
@@ -165,8 +165,8 @@ fn programs_are_installed_on_it_and_entries_that_fit_stay() {
     assert_eq!(dry.status.code(), Some(0), "{}", stdout(&dry));
 
     // Mistakes leave it as it is, and saves are followed.
-    let full = files.write("full.entries", &too_many());
-    let words = ["p4", "install", &program, "--entries", &full, "--device-id", "0"];
+    let twice = files.write("twice.entries", &ENTRIES.repeat(2));
+    let words = ["p4", "install", &program, "--entries", &twice, "--device-id", "0"];
     assert_eq!(run(&addr, &words).status.code(), Some(1));
     assert_eq!((entries(), on(&["group", "read"])), (4, groups), "as before");
     let words = ["p4", "install", &program, "--watch", "--device-id", "0", "--grpc-addr", &addr];
