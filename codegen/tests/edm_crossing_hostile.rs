@@ -51,9 +51,9 @@ impl Attack {
             Attack::None => return None,
             Attack::ReadFlood => (message(Kind::Rreq, id, CHUNK, 0, 0), edm::PCP_CONTROL),
             Attack::NotifyFlood => (notification(id, 900 << 10), edm::PCP_CONTROL),
-            Attack::Bytewise if n % 2 == 0 => (notification(id, 4 * CHUNK), edm::PCP_CONTROL),
+            Attack::Bytewise if n.is_multiple_of(2) => (notification(id, 4 * CHUNK), edm::PCP_CONTROL),
             Attack::Bytewise => (write(1), edm::PCP_DATA),
-            Attack::Early if n % 8 == 0 => (notification(id, 4 * CHUNK), edm::PCP_CONTROL),
+            Attack::Early if n.is_multiple_of(8) => (notification(id, 4 * CHUNK), edm::PCP_CONTROL),
             Attack::Early => (write(if n % 8 == 1 { CHUNK as u16 } else { 1 }), edm::PCP_DATA),
         })
     }
