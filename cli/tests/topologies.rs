@@ -528,3 +528,50 @@ fn a_rejected_entry_leaves_nothing_running() {
     let down = lab.command(&["down"]).output().expect("p4rack starts");
     assert!(stderr(&down).contains("no rack is running"), "{}", stderr(&down));
 }
+
+/// The programs are read before a switch or Mininet is asked for, so their mistakes show which were chosen.
+#[test]
+fn deploy_and_mininet_take_an_exercises_solution_and_programs() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        fs::write(&path, text).expect("written");
+        path.display().to_string()
+    };
+    for name in ["basic.p4", "solution/basic.p4", "own.p4"] {
+        write(name, "#include <core.p4>\n#include <v1model.p4>\nbit<8> x = ;\n");
+    }
+    let topology = write(
+        "topology.json",
+        r#"{"hosts": {"h1": {"ip": "10.0.1.1/24"}}, "switches": {"s1": {"program": "build/basic.json"}}, "links": [["h1", "s1-p1"]]}"#,
+    );
+    let own = format!("s1={}", folder.path().join("own.p4").display());
+    for command in ["deploy", "mininet"] {
+        let refused = |words: &[&str], file: &str| {
+            let output = p4rack().arg(command).args(words).arg(file).output().expect("p4rack starts");
+            assert!(!output.status.success(), "{command} {words:?}");
+            stderr(&output)
+        };
+        for (words, program) in [
+            (&[][..], "/basic.p4:3"),
+            (&["--solution"], "/solution/basic.p4:3"),
+            (&["--program", &own], "/own.p4:3"),
+        ] {
+            let said = refused(words, &topology);
+            assert!(said.contains(program), "{command} {words:?}: {said}");
+            assert_eq!(
+                said.contains("/solution/"),
+                program.contains("solution"),
+                "{command} {words:?}: {said}"
+            );
+        }
+        let pod = repo("examples/pod/pod.toml").display().to_string();
+        let said = refused(&["--solution"], &pod);
+        assert!(said.contains("--solution is for a topology.json"), "{command}: {said}");
+    }
+    let pod = repo("examples/pod/pod.toml").display().to_string();
+    let output =
+        p4rack().args(["mininet", &pod, "--test", "--duration", "9"]).output().expect("p4rack starts");
+    assert!(stderr(&output).contains("--duration is for racks"), "{}", stderr(&output));
+}
