@@ -3,6 +3,7 @@
 mod architectures;
 mod circles;
 mod pages;
+mod programs;
 mod schemes;
 mod units;
 
@@ -80,6 +81,7 @@ pub fn check(report: &mut Report, root: &Path) {
         report.check(name, result(sources.iter().flat_map(find).collect()));
     }
     report.check("links between pages", result(pages::dead_links(&sources)));
+    report.check("test programs name all files", result(programs::left_out(&sources)));
     report.check("seeds of past failures are replayed", result(forgotten_seeds(&sources)));
     report.check("an architecture's names stay in its modules", result(architectures::strays(&sources)));
     report.check("a protocol's names stay in its modules", result(schemes::strays(&sources)));
