@@ -173,11 +173,11 @@ impl Lines {
     fn take_name(&mut self, line: &str) {
         let start = line.trim_start();
         if let Some(file) = start.strip_prefix("Running ").or(start.strip_prefix("Doc-tests ")) {
-            // Of `unittests src/lib.rs (…/p4rack_wire-0123)`, the binary's name identifies the crate.
+            // Of `unittests src/lib.rs (…/p4rack_wire-0123)` and `tests/all.rs (…/wire-0123)`, the binary's name identifies the crate.
             let (what, binary) = file.split_once(" (").unwrap_or((file, ""));
             let whose = binary.rsplit(['/', '-']).nth(1).unwrap_or_default();
-            self.running =
-                if what.starts_with("unittests") { format!("{whose} {what}") } else { what.to_owned() };
+            let needs_crate = what.starts_with("unittests") || what == "tests/all.rs";
+            self.running = if needs_crate { format!("{whose} {what}") } else { what.to_owned() };
         }
     }
 
@@ -290,6 +290,8 @@ mod tests {
         assert_eq!(skips(text), [pair("tests/tls.rs", "needs openssl, get it by x")]);
         let text = "     Running unittests src/lib.rs (target/verify/deps/p4rack_sim-01)\nskipped: needs y";
         assert_eq!(skips(text), [pair("p4rack_sim unittests src/lib.rs", "needs y")]);
+        let text = "     Running tests/all.rs (target/verify/deps/hosts-01)\nskipped: needs z";
+        assert_eq!(skips(text), [pair("hosts tests/all.rs", "needs z")]);
     }
 
     #[test]
