@@ -42,6 +42,8 @@ const FLOORS: &[(&str, u64)] = &[
     ("trace_readers", FEWEST),
     ("wire_frames", 7_000),
 ];
+/// Seconds of each target in a run of all tests.
+pub const IN_TESTS_SECS: u32 = 5;
 /// The floor of targets without a longer run, too.
 const FEWEST: u64 = 10;
 /// Targets run with the processors' time that others leave. One below its floor runs again, this many times in all.

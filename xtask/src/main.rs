@@ -197,7 +197,7 @@ fn test(report: &mut Report, whole: bool) {
     lanes.start(move |lane| {
         suites::beside(lane, &beside);
         if let Some(build) = fuzz_targets {
-            fuzz::run(lane, build, 10);
+            fuzz::run(lane, build, fuzz::IN_TESTS_SECS);
             setup::simulator(lane);
         }
     });
