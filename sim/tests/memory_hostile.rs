@@ -94,6 +94,19 @@ fn one_read_at_a_time_has_its_share_where_requesters_take_turns() {
     }
 }
 
+/// A link beside long reads is never idle, so an answer waits for the rest of the chunk that is leaving. A node with one read at a time
+/// loses that part of its round trip: much of it where a chunk takes as long as messages do between program and link.
+#[test]
+fn one_read_at_a_time_waits_for_the_chunk_that_is_leaving() {
+    let late = "[nic]\ndma_ns = [[0.0, 25000.0], [1.0, 25000.0]]";
+    for scheme in ["edm-timed-dst", "edm-matched"] {
+        for (rate, breaks) in [(SLOW, 1), ("1 Gb/s", 0)] {
+            let found = broken_under(ONE_READ, scheme, rate, late, &[Attack::BulkRead]);
+            assert_eq!(found.len(), breaks, "{rate}: {found:?}");
+        }
+    }
+}
+
 /// What the comparison would miss if it found nothing.
 #[test]
 fn without_shares_they_lose_them() {
