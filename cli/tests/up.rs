@@ -116,6 +116,7 @@ fn hosts_on_all_pipes_of_a_chip_lose_nothing() {
     let scheme = &results["schemes"][0];
     assert_eq!(number(scheme, "fabric_drops"), 0, "{scheme}");
     assert_eq!(scheme["host_kill"]["fabric_drops"], 0, "{scheme}");
+    assert!(number(scheme, "crossings") > 0, "requests go from pipe to pipe: {scheme}");
     assert!(fills_the_port(&results, scheme), "{scheme}");
     assert!(scheme["rpc"].as_array().is_some_and(|rpc| rpc.iter().all(|v| number(v, "completed") > 0)));
 }
@@ -133,6 +134,7 @@ fn memory_in_another_pipe_of_a_chip_loses_nothing() {
     assert_eq!(results["setting"]["arch"], "tna");
     let scheme = &results["schemes"][0];
     assert_eq!(number(scheme, "fabric_drops"), 0, "{scheme}");
+    assert!(number(scheme, "crossings") > 0, "demands go from pipe to pipe: {scheme}");
     let store = &scheme["store"];
     assert_eq!((number(store, "lost"), number(store, "wrong")), (0, 0), "{store}");
     assert!(store["ops_per_s"].as_f64().is_some_and(|rate| rate > 50.0), "{store}");

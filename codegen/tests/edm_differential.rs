@@ -106,13 +106,13 @@ fn shares_with_wrong_crossings_do_not_agree() {
     let settles = "manage_rights.execute(meta.edm.cell";
     let way = |port: &str| {
         format!(
-            "hdr.edm_message.key = (bit<32>) meta.edm.to_wait;\nhdr.again.pass = meta.edm.to_near | EDM_SETTLES;\n\
+            "hdr.edm_message.key = (bit<32>) meta.edm.to_wait;\nhdr.again.pass = meta.edm.to_unclaimed | EDM_SETTLES;\n\
              meta.again = 1;\nhdr.packet_in.setInvalid();\nig_tm_md.bypass_egress = 1;\n\
              ig_tm_md.ucast_egress_port = meta.edm.{port};"
         )
     };
     for (from, to) in [
-        ("meta.edm.to_near | EDM_SETTLES", "EDM_SETTLES"),
+        ("meta.edm.to_unclaimed | EDM_SETTLES", "EDM_SETTLES"),
         (&format!("[3:3] == 1) {{\n{settles}"), &format!("[3:3] == 0) {{\n{settles}")),
         (&way("lane_way"), &way("clock_way")),
     ] {

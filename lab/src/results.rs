@@ -234,6 +234,9 @@ pub struct SchemeResult {
     pub host_drops: u64,
     /// All lost frames by place and reason, without zeros.
     pub drops: BTreeMap<String, u64>,
+    /// Frames that went from pipe to pipe of a chip, from the start of the window on; absent where hosts are in one pipe.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub crossings: Option<u64>,
     /// Maximum depth of the fullest receiver's queue in the switch, with FCS.
     pub queue_max_bytes: u64,
     /// Depth not exceeded for 99.9 % of the time.

@@ -103,6 +103,12 @@ fn registers_are_written_in_all_pipes_and_read_in_one() {
         .expect("a cell");
     assert_eq!([0, 1, 2, 3].map(|pipe| read(&mut switch, pipe)), [5u8, 5, 7, 5].map(Into::into));
     assert_eq!(switch.register_read(register, 0), Ok(5u8.into()), "that of the first pipe");
+    let first = Pipes::of([0, 1]);
+    switch
+        .within(first, |switch| switch.register_write(register, 0, &0u8.into()))
+        .expect("a pipe")
+        .expect("a cell");
+    assert_eq!(switch.register_read(register, 0), Ok(7u8.into()), "that of the first pipe where it isn't 0");
 }
 
 #[test]

@@ -41,6 +41,16 @@ pub(crate) fn way_to(rack: &Rack, pipe: u16) -> u16 {
     port_of(pipe, local)
 }
 
+impl Rack {
+    /// The ports by which frames go from pipe to pipe of a chip, and come in again; none where the hosts are in one pipe.
+    pub fn crossing_ports(&self) -> Vec<u16> {
+        if !pipes::are_several(self) {
+            return Vec::new();
+        }
+        pipes::used(self).into_iter().map(|pipe| way_to(self, pipe)).collect()
+    }
+}
+
 /// Bits before a frame that comes back, of which passes leave `left`.
 pub(crate) fn carried_bits(left: u32) -> u32 {
     left + CAME_BITS

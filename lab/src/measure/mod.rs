@@ -118,6 +118,7 @@ pub fn run(
     fill_queue(&mut result, running, [&windowed, &last], &receivers, times)?;
     fill_goodput(&mut result, running, &reports.sinks, plan.workload, window)?;
     let who = (receivers.as_slice(), killed.as_ref().map(|killed| killed.host.as_str()));
+    result.crossings = crossings(running, &last)?;
     fill_drops(&mut result, running, &counts, [&early, &last], &ends, &reports.senders, who)?;
     let longest_ns = longest_gap_ns(running, &reports.sinks, plan.workload)?;
     let doubled = reports.sinks.iter().flat_map(|sink| sink.repeated.values()).sum();
@@ -130,6 +131,15 @@ pub fn run(
         result.host_kill = Some(kill::judge(&killed, &result.series, lost));
     }
     Ok(result)
+}
+
+/// Frames that went from pipe to pipe, of these statistics; `None` where hosts are in one pipe.
+pub(crate) fn crossings(running: &Running<'_>, stats: &SwitchStats) -> Result<Option<u64>, LabError> {
+    let ports = running.rack.crossing_ports();
+    if ports.is_empty() {
+        return Ok(None);
+    }
+    ports.iter().map(|port| stats.port(*port).map(|stats| stats.tx_frames)).sum::<Result<u64, _>>().map(Some)
 }
 
 impl Plan<'_> {

@@ -149,6 +149,7 @@ pub(crate) fn result(
     let longest_ns = reports.iter().map(longest_ns).collect::<Option<Vec<u64>>>();
     let longest_ns = longest_ns.and_then(|each| each.into_iter().max());
     result.tor_kill = tors::effects(running.death, longest_ns, None)?;
+    result.crossings = measure::crossings(running, &last)?;
     let times = Times { traffic: window, window };
     measure::fill_queue(&mut result, running, [&windowed, &last], &servers, times)?;
     Ok(result)

@@ -262,12 +262,20 @@ impl Switch {
         })
     }
 
-    /// Reads a cell of a register; an `int` is in two's complement.
+    /// Reads a cell of a register; an `int` is in two's complement. Of several pipes it is the first cell that isn't 0, since a
+    /// program for hosts in several pipes uses the cell of a link in the pipe of its port.
     pub fn register_read(&self, instance: InstanceId, index: u64) -> Result<BigUint, ControlError> {
         let Running { pipeline, state } = self.running()?;
-        let state = state.of(self.home(pipeline.homes[1].get(instance.0 as usize).copied().unwrap_or(0)));
-        let (_, cell) = register_cell(pipeline, state, instance, index)?;
-        Ok(number(state.registers.get(cell).unwrap_or(&[])))
+        let home = pipeline.homes[1].get(instance.0 as usize).copied().unwrap_or(0);
+        for pipe in self.homes(home) {
+            let state = state.of(pipe);
+            let (_, cell) = register_cell(pipeline, state, instance, index)?;
+            let words = state.registers.get(cell).unwrap_or(&[]);
+            if words.iter().any(|word| *word != 0) {
+                return Ok(number(words));
+            }
+        }
+        Ok(number(&[]))
     }
 
     /// Sets a cell of a register.

@@ -37,7 +37,7 @@ impl Switch {
     }
 
     /// Applies the control-plane calls in `run` to these pipes: writes go to all of them; reads return the first
-    /// one's state, of counters the sum. Outside of it calls mean all pipes. Fails if the switch has none of these.
+    /// one's state, of counters the sum, of registers the first cell that isn't 0. Outside of it calls mean all pipes. Fails if the switch has none of these.
     pub fn within<T>(&mut self, pipes: Pipes, run: impl FnOnce(&mut Switch) -> T) -> Result<T, ControlError> {
         let count = self.pipes();
         if pipes.below(count).next().is_none() {
@@ -66,9 +66,15 @@ impl Switch {
 
     /// The first selected pipe that runs the pipeline of an object.
     pub(super) fn home(&self, pipeline: usize) -> usize {
+        self.homes(pipeline).next().unwrap_or(0)
+    }
+
+    /// The selected pipes that run the pipeline of an object, or the first selected one if none does.
+    pub(super) fn homes(&self, pipeline: usize) -> impl Iterator<Item = usize> + use<> {
         let count = self.running.as_ref().map_or(1, |running| running.pipeline.code.pipelines.len().max(1));
-        let runs = |pipe: &usize| pipe % count == pipeline;
-        self.meant().find(runs).or_else(|| self.meant().next()).unwrap_or(0)
+        let runs = move |pipe: &usize| pipe % count == pipeline;
+        let other = if self.meant().any(|pipe| runs(&pipe)) { None } else { self.meant().next() };
+        self.meant().filter(runs).chain(other)
     }
 
     /// Changes each selected pipe. Nothing is changed if the first one refuses; the others then would, too.

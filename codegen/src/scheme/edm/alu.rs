@@ -64,20 +64,41 @@ pub(super) fn add(edm: &Edm, rack: &Rack, context: &mut Value) {
     let source = edm.mode.looks_at_sources().then(|| managed("source", last_link));
     let others = [managed("destination", last_link), managed("rights", cells - 1)];
     context["managed"] = json!(source.into_iter().chain(others).collect::<Vec<Value>>());
+    // Clocks one after the other answer with times: a wait would have to be added before the next one.
+    let chained = edm.mode == Mode::Timed;
+    context["chained"] = json!(chained);
     for clock in context["clocks"].as_array_mut().into_iter().flatten() {
         let is_source = clock["side"] == "source";
         let (of, side) = if is_source { ("from", "SOURCE") } else { ("to", "DESTINATION") };
         clock["index"] = json!(format!("meta.edm.{of}[15:0]"));
         clock["wait"] = json!(format!("meta.edm.{of}_wait"));
+        clock["chained"] = json!(chained);
+        clock["answer"] = json!(match (chained, is_source) {
+            (false, _) => format!("meta.edm.{of}_wait ="),
+            (true, true) => "meta.edm.earliest = (bit<32>)".to_owned(),
+            (true, false) => "meta.edm.begins = (bit<32>)".to_owned(),
+        });
         clock["read_op"] = json!(format!("EDM_OP_READ_{side}"));
         clock["write_op"] = json!(format!("EDM_OP_WRITE_{side}"));
-        clock["is_source"] = json!(is_source);
     }
     if edm.claims(rack) {
         add_claims(edm, rack, context);
     }
+    // Whether a demand may take another pass.
+    let is_late = edm.mode.asks_by_window() || edm.claims(rack);
+    context["passes_demands"] = json!(is_late || pipes::are_several(rack));
     if pipes::are_several(rack) {
         context["pending"] = json!(edm.claims(rack));
+        // Bits of `step`, as the P4 text numbers them.
+        for (name, condition) in [
+            ("lane_here", "[1:1] == 0"),
+            ("lane_elsewhere", "[1:1] == 1"),
+            ("clock_here", "[2:2] == 0"),
+            ("settles", "[3:3] == 1"),
+            ("settles_nothing", "[3:3] == 0"),
+        ] {
+            context[name] = json!(format!("meta.edm.step{condition}"));
+        }
         let home = loops::way_to(rack, pipes::pipe_of(rack.switch.cpu_port));
         context["controller_home"] = json!(home);
         context["owned_lanes"] = json!(edm.pair_lanes(rack).next_power_of_two().max(1024));
@@ -98,8 +119,8 @@ fn add_claims(edm: &Edm, rack: &Rack, context: &mut Value) {
             "claim": format!("claim_{side}"),
             "index": format!("meta.edm.{of}[15:0]"),
             "time": format!("{of}_claim"),
-            "flag": format!("{of}_near"),
-            "near": format!("meta.edm.{of}_near"),
+            "flag": format!("{of}_unclaimed"),
+            "unclaimed": format!("meta.edm.{of}_unclaimed"),
         })
     };
     let source = (edm.mode == Mode::Timed).then(|| claim("source", "from"));
@@ -119,11 +140,18 @@ fn add_claims(edm: &Edm, rack: &Rack, context: &mut Value) {
         json!([way("chunk", "on"), way("window", "on"), way("chunk", "back"), way("window", "back")]);
     // Passes in another pipe have the flag in a bit of their number.
     let bit = if pipes::are_several(rack) { "[0:0]" } else { "" };
-    let near = claims
+    let unclaimed = claims
         .iter()
         .map(|claim| format!("meta.edm.{}{bit} == 1", claim["flag"].as_str().unwrap_or_default()));
-    context["near"] = json!(near.collect::<Vec<String>>().join(" && "));
+    context["unclaimed"] = json!(unclaimed.collect::<Vec<String>>().join(" && "));
     context["claims"] = json!(claims);
+    // What of a frame `due` compares, and what it keeps: two values together.
+    let (due_from, due_at) = match edm.mode == Mode::Timed {
+        true => ("now", "(int<32>) meta.edm.begins"),
+        false => ("earliest", "(int<32>) meta.edm.earliest + meta.edm.to_wait"),
+    };
+    context["due_from"] = json!(due_from);
+    context["due_at"] = json!(due_at);
     context["behind"] = json!("chunk");
     context["behind_but_units"] = json!(chunk + 1 - UNIT_BYTES);
     context["behind_and_one"] = json!(chunk + 1);

@@ -2150,11 +2150,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             meta.edm.held = replace_rights.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
         } else if (meta.pass == 0 && meta.edm.op != EDM_OP_NONE && meta.edm.op[3:3] == 0 && meta.edm.memory != 0) {
             if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
-                if (meta.edm.expired == 0) {
-                    meta.edm.granted = take_lane.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
-                } else {
+                if (meta.edm.expired != 0) {
                     replace_rights.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
                     meta.edm.granted = 1;
+                } else {
+                    meta.edm.granted = take_lane.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
                 }
             } else if (meta.edm.end == 1) {
                 meta.edm.granted = replace_rights.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);

@@ -1060,11 +1060,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                     meta.edm.amount = meta.edm.behind + meta.edm.size;
                 }
                 // Data that is sent early earns its next grant early. Once nothing granted is behind it, it is no longer
-                // covered.
+                // covered. Nor is a short chunk, which would free its lane for another demand.
                 look_at_due(meta.edm.cell, meta.edm.early);
-                if (meta.edm.behind == 0 && meta.edm.size != 0 &&
+                if ((meta.edm.behind == 0 || meta.edm.size != EDM_CHUNK) && meta.edm.size != 0 &&
                     meta.edm.early > EDM_CHUNK_AHEAD && meta.edm.early < EDM_HORIZON) {
-                    meta.edm.need = meta.edm.size + 1;
+                    meta.edm.need = meta.edm.behind + meta.edm.size + 1;
                 }
                 // A frame longer than its header says is never covered.
                 if (standard_metadata.packet_length > EDM_FRAME_MIN &&
@@ -1104,6 +1104,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                     meta.edm.looked      = 1;
                     meta.edm.found_bytes = meta.edm.bytes;
                     meta.edm.found_next  = meta.edm.next;
+                    if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
+                        // Its data must not leave, and free its lane, before its grant.
+                        meta.edm.to_wait = EDM_HORIZON - 1;
+                        set_due(meta.edm.cell, meta.edm.early);
+                    }
                     resubmit_preserving_field_list(NEXT_PASS);
                     exit;
                 }

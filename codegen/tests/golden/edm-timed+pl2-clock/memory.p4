@@ -974,6 +974,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by what is granted, the controller; it wraps as the time does.
     register<int<32>>(PORT_COUNT) source_free;
 
+    // Returns how long until what is granted begins.
     @hidden action reserve_source(in bit<32> at, out int<32> result) {
         int<32> value;
         source_free.read(value, at);
@@ -1015,6 +1016,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by what is granted, the controller; it wraps as the time does.
     register<int<32>>(PORT_COUNT) destination_free;
 
+    // Returns how long until what is granted begins.
     @hidden action reserve_destination(in bit<32> at, out int<32> result) {
         int<32> value;
         destination_free.read(value, at);
@@ -1226,11 +1228,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                     meta.edm.amount = meta.edm.behind + meta.edm.size;
                 }
                 // Data that is sent early earns its next grant early. Once nothing granted is behind it, it is no longer
-                // covered.
+                // covered. Nor is a short chunk, which would free its lane for another demand.
                 look_at_due(meta.edm.cell, meta.edm.early);
-                if (meta.edm.behind == 0 && meta.edm.size != 0 &&
+                if ((meta.edm.behind == 0 || meta.edm.size != EDM_CHUNK) && meta.edm.size != 0 &&
                     meta.edm.early > EDM_CHUNK_AHEAD && meta.edm.early < EDM_HORIZON) {
-                    meta.edm.need = meta.edm.size + 1;
+                    meta.edm.need = meta.edm.behind + meta.edm.size + 1;
                 }
                 // A frame longer than its header says is never covered.
                 if (standard_metadata.packet_length > EDM_FRAME_MIN &&

@@ -400,7 +400,7 @@ struct edm_metadata_t {
     bit<32> source_chunk_time; // what a chunk takes at the links from and to which the frame goes,
     bit<32> destination_chunk_time;
     bit<32> to_claim;          // what it claims of the destination's time,
-    bit<8>  to_near;           // and whether little was claimed before: 1
+    bit<8>  to_unclaimed;      // and whether little was claimed before: 1
     int<32> spare;             // a chunk without what is behind it
     bit<8>  dated;             // whether it has to come at its time, as data does
     bit<8>  early;             // whether it came before
@@ -535,7 +535,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.source_chunk_time      = 0;
         meta.edm.destination_chunk_time = 0;
         meta.edm.to_claim               = 0;
-        meta.edm.to_near                = 0;
+        meta.edm.to_unclaimed           = 0;
         meta.head_session               = 0;
         meta.pl2.now                    = ig_intr_md.ingress_mac_tstamp[31:0];
         meta.edm.now                    = ig_intr_md.ingress_mac_tstamp[31:0];
@@ -555,8 +555,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     state parse_next_pass {
         next_pass_t next_pass;
         packet.extract(next_pass);
-        meta.pass        = next_pass.pass;
-        meta.edm.to_near = next_pass.pass;
+        meta.pass             = next_pass.pass;
+        meta.edm.to_unclaimed = next_pass.pass;
         transition parse_port;
     }
 
@@ -1998,7 +1998,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A chunk's that is granted more: whether it came before its time. Then what is due stays due.
+    // For a chunk that is granted more, or a notification: whether it came before what is due. Then that stays due.
     RegisterAction<int<32>, bit<6>, bit<8>>(due) move_due = {
         void apply(inout int<32> value, out bit<8> result) {
             if (value - (int<32>) meta.edm.earliest > EDM_CHUNK_AHEAD && value - (int<32>) meta.edm.earliest < EDM_HORIZON) {
@@ -2010,7 +2010,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A chunk's that is granted nothing: the same.
+    // For a chunk that is granted nothing: the same.
     RegisterAction<int<32>, bit<6>, bit<8>>(due) look_at_due = {
         void apply(inout int<32> value, out bit<8> result) {
             if (value - (int<32>) meta.edm.earliest > EDM_CHUNK_AHEAD && value - (int<32>) meta.edm.earliest < EDM_HORIZON) {
@@ -2029,6 +2029,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by what is granted, the controller; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) destination_free;
 
+    // Returns how long until what is granted begins.
     RegisterAction<int<32>, bit<16>, int<32>>(destination_free) reserve_destination = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.edm.earliest < 0 || value - (int<32>) meta.edm.earliest >= EDM_HORIZON) {
@@ -2135,6 +2136,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.asks  = 1;
         meta.edm.bytes = min(meta.edm.rest, EDM_WINDOW);
         meta.edm.need  = min(meta.edm.rest, EDM_WINDOW);
+        meta.edm.then  = EDM_PASS_EARLY_WINDOW;
         meta.edm.round = min(meta.edm.round, 32w1039);
     }
 
@@ -2224,20 +2226,20 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 }
             }
             if (meta.edm.op != EDM_OP_NONE && meta.edm.claims == 1 && meta.edm.memory != 0 && meta.pass == 0) {
-                meta.edm.to_near = claim_destination.execute(meta.edm.to[15:0]);
+                meta.edm.to_unclaimed = claim_destination.execute(meta.edm.to[15:0]);
             }
         }
         // The amount to grant, computed for every frame: to a demand up to a window, behind the last granted
         // chunk the next window. At a link that is claimed far ahead a message gets one chunk at a time: hosts
         // with equally many messages get equal shares of it.
         if (meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) {
-            if (meta.edm.to_near == 1) {
+            if (meta.edm.to_unclaimed == 1) {
                 ask_for_demand();
             } else {
                 ask_for_chunk();
             }
         } else if (meta.edm.full == 1 && meta.edm.over[31:31] == 0) {
-            if (meta.edm.to_near == 1) {
+            if (meta.edm.to_unclaimed == 1) {
                 ask_for_window();
             } else {
                 ask_behind_chunk();
@@ -2251,7 +2253,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         if (meta.edm.op == EDM_OP_READ_RIGHTS || meta.edm.op == EDM_OP_WRITE_RIGHTS ||
             meta.edm.dated == 1 && meta.pass != 0) {
             meta.edm.held = manage_rights.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
-        } else if (meta.edm.op != EDM_OP_NONE && meta.edm.op[3:3] == 0 && meta.edm.memory != 0) {
+        } else if (meta.edm.op != EDM_OP_NONE && meta.edm.op[3:3] == 0 && meta.edm.memory != 0 &&
+            meta.pass == 0) {
             if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
                 meta.edm.granted = take_lane.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
             } else if (meta.edm.asks == 1) {
@@ -2292,10 +2295,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             meta.edm.to_wait = write_destination.execute(meta.edm.to[15:0]);
         }
 
-        // due: an early chunk takes another pass, which gives back its right and its grant.
+        // due: an early chunk takes another pass, which gives back its right and its grant. So does a notification whose lane is
+        // free for as long as that takes.
         if (meta.edm.granted[0:0] == 1) {
             if (meta.edm.asks == 1) {
-                if (meta.edm.dated == 1) {
+                if (meta.edm.dated == 1 || meta.edm.op == EDM_OP_NOTIFY && meta.edm.amount[0:0] == 0) {
                     meta.edm.early = move_due.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
                 } else {
                     set_due.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
@@ -2337,9 +2341,18 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.ucast_egress_port = CPU_PORT;
     }
 
+    @hidden action come_again() {
+        meta.pass                 = meta.edm.then;
+        ig_dprsr_md.resubmit_type = RESUBMIT;
+    }
+
     apply {
         if (meta.edm.op == EDM_OP_NOTIFY) {
-            grant();
+            if (meta.edm.early == 1) {
+                come_again();
+            } else {
+                grant();
+            }
         } else if (meta.edm.op == EDM_OP_REQUEST) {
             hdr.edm_message.offset = (bit<32>) meta.edm.to_wait;
             if (hdr.edm_message.kind == EDM_RREQ) {
@@ -2347,8 +2360,7 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
             }
         } else if (meta.edm.op == EDM_OP_WRITE || meta.edm.op == EDM_OP_ANSWER) {
             if (meta.edm.early == 1) {
-                meta.pass                 = meta.edm.then;
-                ig_dprsr_md.resubmit_type = RESUBMIT;
+                come_again();
             } else if (meta.edm.granted[1:0] != 0) {
                 data.count(ig_tm_md.ucast_egress_port);
             }
@@ -2643,7 +2655,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     control_color = control_meter.execute(ig_intr_md.ingress_port);
                 }
                 if ((meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) &&
-                    hdr.ethernet.dstAddr[40:40] == 0) {
+                    hdr.ethernet.dstAddr[40:40] == 0 && meta.pass == 0) {
                     edm_color = edm_control_meter.execute(ig_intr_md.ingress_port);
                 }
             }
@@ -2662,7 +2674,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     control_color = control_meter.execute(ig_intr_md.ingress_port);
                 }
                 if ((meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) &&
-                    hdr.ethernet.dstAddr[40:40] == 0) {
+                    hdr.ethernet.dstAddr[40:40] == 0 && meta.pass == 0) {
                     edm_color = edm_control_meter.execute(ig_intr_md.ingress_port);
                 }
             }

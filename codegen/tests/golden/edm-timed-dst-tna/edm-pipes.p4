@@ -110,7 +110,8 @@ const bit<8> EDM_PASS_EARLY_WINDOW = 1; // little was claimed before: a window w
 const bit<8> EDM_PASS_EARLY        = 2; // a chunk was granted, or nothing
 
 // Which registers of a frame are in this pipe: bits of `step`, and of the pass of a frame that crossed. Bit 1 says that its
-// lane is elsewhere, bit 2 that its clock is, bit 3 that it settles; bit 0 is the only one of `to_near` that later passes have.
+// lane is elsewhere, bit 2 that its clock is, bit 3 that it settles; bit 0 is that of `to_unclaimed`, which later passes read
+// there.
 // EDM_AT_CLOCK is also the mark of a head that crosses: no port's number begins with such a byte.
 const bit<8> EDM_HERE      = 0;  // all
 const bit<8> EDM_AT_CLOCK  = 2;  // the clock of its data's destination, not its lane
@@ -278,7 +279,7 @@ struct edm_metadata_t {
     bit<32>    source_chunk_time; // what a chunk takes at the links from and to which the frame goes,
     bit<32>    destination_chunk_time;
     bit<32>    to_claim;          // what it claims of the destination's time,
-    bit<8>     to_near;           // and whether little was claimed before: 1
+    bit<8>     to_unclaimed;      // and whether little was claimed before: 1
     int<32>    spare;             // a chunk without what is behind it
     bit<8>     dated;             // whether it has to come at its time, as data does
     bit<8>     early;             // whether it came before
@@ -393,7 +394,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.source_chunk_time      = 0;
         meta.edm.destination_chunk_time = 0;
         meta.edm.to_claim               = 0;
-        meta.edm.to_near                = 0;
+        meta.edm.to_unclaimed           = 0;
         meta.head_session               = 0;
         meta.again                      = 0;
         // Each pass reads the device's header itself: the parser can't go back to it from a state that has several ways to it.
@@ -411,10 +412,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         packet.advance(PORT_METADATA_SIZE);
         packet.extract(hdr.again);
         packet.extract(hdr.came);
-        meta.edm.step     = hdr.again.pass;
-        meta.edm.earliest = hdr.came.arrived;
-        meta.head_mark    = HEAD_AGAIN;
-        meta.edm.to_near  = hdr.again.pass;
+        meta.edm.step         = hdr.again.pass;
+        meta.edm.earliest     = hdr.came.arrived;
+        meta.head_mark        = HEAD_AGAIN;
+        meta.edm.to_unclaimed = hdr.again.pass;
         transition select(hdr.came.port) {
             CPU_PORT : parse_packet_out;
             default  : parse_ethernet;
@@ -447,7 +448,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.step     = EDM_HERE;
         packet.extract(hdr.again);
         packet.advance(56);
-        meta.edm.to_near = hdr.again.pass;
+        meta.edm.to_unclaimed = hdr.again.pass;
         transition parse_port;
     }
 
@@ -1049,7 +1050,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A chunk's that is granted more: whether it came before its time. Then what is due stays due.
+    // For a chunk that is granted more, or a notification: whether it came before what is due. Then that stays due.
     RegisterAction<int<32>, bit<7>, bit<8>>(due) move_due = {
         void apply(inout int<32> value, out bit<8> result) {
             if (value - (int<32>) meta.edm.earliest > EDM_CHUNK_AHEAD && value - (int<32>) meta.edm.earliest < EDM_HORIZON) {
@@ -1061,7 +1062,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A chunk's that is granted nothing: the same.
+    // For a chunk that is granted nothing: the same.
     RegisterAction<int<32>, bit<7>, bit<8>>(due) look_at_due = {
         void apply(inout int<32> value, out bit<8> result) {
             if (value - (int<32>) meta.edm.earliest > EDM_CHUNK_AHEAD && value - (int<32>) meta.edm.earliest < EDM_HORIZON) {
@@ -1080,6 +1081,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by what is granted, the controller; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) destination_free;
 
+    // Returns how long until what is granted begins.
     RegisterAction<int<32>, bit<16>, int<32>>(destination_free) reserve_destination = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.edm.earliest < 0 || value - (int<32>) meta.edm.earliest >= EDM_HORIZON) {
@@ -1301,7 +1303,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             }
             if (meta.edm.op != EDM_OP_NONE && meta.edm.claims == 1 && meta.edm.memory != 0 &&
                 ig_intr_md.resubmit_flag == 0 && meta.edm.step[2:2] == 0) {
-                meta.edm.to_near = claim_destination.execute(meta.edm.to[15:0]);
+                meta.edm.to_unclaimed = claim_destination.execute(meta.edm.to[15:0]);
             }
         }
         // The amount to grant, computed for every frame: to a demand up to a window, behind the last granted
@@ -1311,7 +1313,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             meta.edm.step[3:3] == 1) {
             if (meta.edm.step == EDM_AT_LANE) {
                 hold_lane();
-            } else if (meta.edm.to_near[0:0] == 1) {
+            } else if (meta.edm.to_unclaimed[0:0] == 1) {
                 ask_for_demand();
             } else {
                 ask_for_chunk();
@@ -1319,7 +1321,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         } else if (meta.edm.full == 1 && meta.edm.over[31:31] == 0) {
             if (meta.edm.step == EDM_AT_LANE) {
                 hold_lane_behind();
-            } else if (meta.edm.to_near[0:0] == 1) {
+            } else if (meta.edm.to_unclaimed[0:0] == 1) {
                 ask_for_window();
             } else {
                 ask_behind_chunk();
@@ -1395,7 +1397,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             meta.edm.to_wait = EDM_PENDING;
         }
 
-        // due: an early chunk takes another pass, which gives back its right and its grant. So does a demand whose lane is
+        // due: an early chunk takes another pass, which gives back its right and its grant. So does a notification whose lane is
         // free for as long as that takes.
         if (meta.edm.granted[0:0] == 1 && (meta.edm.step[1:1] == 0 || meta.edm.step[3:3] == 1)) {
             if (meta.edm.asks == 1) {
@@ -1442,6 +1444,11 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.ucast_egress_port = CPU_PORT;
     }
 
+    @hidden action come_again() {
+        hdr.again.pass            = meta.edm.then;
+        ig_dprsr_md.resubmit_type = RESUBMIT;
+    }
+
     // Ways to another pipe, by the queues of the port that leads there: what has its time goes first, then what has its lane, and
     // last what may be refused there.
     @hidden action go_to_lane() {
@@ -1480,7 +1487,7 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
     // of a chunk's head.
     @hidden action take_notification_back() {
         hdr.edm_control.wait = (bit<32>) meta.edm.to_wait;
-        hdr.again.pass       = meta.edm.to_near | EDM_SETTLES;
+        hdr.again.pass       = meta.edm.to_unclaimed | EDM_SETTLES;
         meta.again           = 1;
         hdr.packet_in.setInvalid();
         ig_tm_md.bypass_egress     = 1;
@@ -1489,7 +1496,7 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
 
     @hidden action take_request_back() {
         hdr.edm_message.offset = (bit<32>) meta.edm.to_wait;
-        hdr.again.pass         = meta.edm.to_near | EDM_SETTLES;
+        hdr.again.pass         = meta.edm.to_unclaimed | EDM_SETTLES;
         meta.again             = 1;
         hdr.packet_in.setInvalid();
         ig_tm_md.bypass_egress     = 1;
@@ -1498,7 +1505,7 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
 
     @hidden action take_head_back() {
         hdr.edm_message.key = (bit<32>) meta.edm.to_wait;
-        hdr.again.pass      = meta.edm.to_near | EDM_SETTLES;
+        hdr.again.pass      = meta.edm.to_unclaimed | EDM_SETTLES;
         meta.again          = 1;
         hdr.packet_in.setInvalid();
         ig_tm_md.bypass_egress     = 1;
@@ -1513,11 +1520,6 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
     @hidden action tell_time() {
         hdr.edm_management.value = (bit<32>) meta.edm.to_wait;
         reply_to_controller();
-    }
-
-    @hidden action come_again() {
-        hdr.again.pass            = meta.edm.then;
-        ig_dprsr_md.resubmit_type = RESUBMIT;
     }
 
     // Outcome of a frame without data.

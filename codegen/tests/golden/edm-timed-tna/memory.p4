@@ -222,10 +222,10 @@ struct edm_metadata_t {
     bit<8>  from_rate;         // the same of where data comes from
     bit<32> from;
     bit<32> from_time;         // what they take where they come from
-    int<32> from_wait;         // how long until they may leave there
     bit<32> to_time;           // what the granted bytes take where they go
     int<32> to_wait;           // how long until they may
     bit<32> earliest;          // before which the destination has no time for them
+    bit<32> begins;            // when they may
     bit<32> round;             // their length, to be rounded up to units
     bit<8>  bad;               // why the frame is refused, as the parser sees it; 0: it is not
     bit<1>  answer;            // whether its lane is one of answers
@@ -239,9 +239,9 @@ struct edm_metadata_t {
     bit<32> source_chunk_time; // what a chunk takes at the links from and to which the frame goes,
     bit<32> destination_chunk_time;
     bit<32> from_claim;        // what it claims of the source's time,
-    bit<8>  from_near;         // and whether little was claimed before: 1
+    bit<8>  from_unclaimed;    // and whether little was claimed before: 1
     bit<32> to_claim;          // what it claims of the destination's time,
-    bit<8>  to_near;           // and whether little was claimed before: 1
+    bit<8>  to_unclaimed;      // and whether little was claimed before: 1
     int<32> spare;             // a chunk without what is behind it
     bit<8>  dated;             // whether it has to come at its time, as data does
     bit<8>  early;             // whether it came before
@@ -333,8 +333,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.need                   = 0;
         meta.edm.to_time                = 0;
         meta.edm.to_wait                = 0;
+        meta.edm.begins                 = 0;
         meta.edm.from_time              = 0;
-        meta.edm.from_wait              = 0;
         meta.edm.from                   = 0;
         meta.edm.from_rate              = 0;
         meta.edm.claims                 = 0;
@@ -346,9 +346,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.source_chunk_time      = 0;
         meta.edm.destination_chunk_time = 0;
         meta.edm.from_claim             = 0;
-        meta.edm.from_near              = 0;
+        meta.edm.from_unclaimed         = 0;
         meta.edm.to_claim               = 0;
-        meta.edm.to_near                = 0;
+        meta.edm.to_unclaimed           = 0;
         meta.head_session               = 0;
         meta.edm.now                    = ig_intr_md.ingress_mac_tstamp[31:0];
         meta.edm.earliest               = ig_intr_md.ingress_mac_tstamp[31:0];
@@ -367,9 +367,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     state parse_next_pass {
         next_pass_t next_pass;
         packet.extract(next_pass);
-        meta.pass          = next_pass.pass;
-        meta.edm.from_near = next_pass.pass;
-        meta.edm.to_near   = next_pass.pass;
+        meta.pass               = next_pass.pass;
+        meta.edm.from_unclaimed = next_pass.pass;
+        meta.edm.to_unclaimed   = next_pass.pass;
         transition parse_port;
     }
 
@@ -960,27 +960,27 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<int<32>, bit<6>, int<32>>(due) set_due = {
         void apply(inout int<32> value, out int<32> result) {
-            value  = (int<32>) meta.edm.earliest + meta.edm.to_wait;
+            value  = (int<32>) meta.edm.begins;
             result = value;
         }
     };
 
-    // A chunk's that is granted more: whether it came before its time. Then what is due stays due.
+    // For a chunk that is granted more, or a notification: whether it came before what is due. Then that stays due.
     RegisterAction<int<32>, bit<6>, bit<8>>(due) move_due = {
         void apply(inout int<32> value, out bit<8> result) {
-            if (value - (int<32>) meta.edm.earliest > EDM_CHUNK_AHEAD && value - (int<32>) meta.edm.earliest < EDM_HORIZON) {
+            if (value - (int<32>) meta.edm.now > EDM_CHUNK_AHEAD && value - (int<32>) meta.edm.now < EDM_HORIZON) {
                 result = 1;
             } else {
                 result = 0;
-                value  = (int<32>) meta.edm.earliest + meta.edm.to_wait;
+                value  = (int<32>) meta.edm.begins;
             }
         }
     };
 
-    // A chunk's that is granted nothing: the same.
+    // For a chunk that is granted nothing: the same.
     RegisterAction<int<32>, bit<6>, bit<8>>(due) look_at_due = {
         void apply(inout int<32> value, out bit<8> result) {
-            if (value - (int<32>) meta.edm.earliest > EDM_CHUNK_AHEAD && value - (int<32>) meta.edm.earliest < EDM_HORIZON) {
+            if (value - (int<32>) meta.edm.now > EDM_CHUNK_AHEAD && value - (int<32>) meta.edm.now < EDM_HORIZON) {
                 result = 1;
             } else {
                 result = 0;
@@ -996,13 +996,14 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by what is granted, the controller; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) source_free;
 
+    // Returns when what is granted begins.
     RegisterAction<int<32>, bit<16>, int<32>>(source_free) reserve_source = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.edm.now < 0 || value - (int<32>) meta.edm.now >= EDM_HORIZON) {
-                result = 0;
+                result = (int<32>) meta.edm.now;
                 value  = (int<32>) meta.edm.now + (int<32>) meta.edm.from_time;
             } else {
-                result = value - (int<32>) meta.edm.now;
+                result = value;
                 value  = value + (int<32>) meta.edm.from_time;
             }
         }
@@ -1011,20 +1012,20 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     RegisterAction<int<32>, bit<16>, int<32>>(source_free) look_at_source = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.edm.now < 0 || value - (int<32>) meta.edm.now >= EDM_HORIZON) {
-                result = 0;
+                result = (int<32>) meta.edm.now;
             } else {
-                result = value - (int<32>) meta.edm.now;
+                result = value;
             }
         }
     };
 
-    // Controller write, relative to now; returns the previous value.
+    // Controller write, relative to now; returns the previous value, as a time.
     RegisterAction<int<32>, bit<16>, int<32>>(source_free) write_source = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.edm.now < 0 || value - (int<32>) meta.edm.now >= EDM_HORIZON) {
-                result = 0;
+                result = (int<32>) meta.edm.now;
             } else {
-                result = value - (int<32>) meta.edm.now;
+                result = value;
             }
             value = (int<32>) meta.edm.now + (int<32>) meta.edm.from_time;
         }
@@ -1042,13 +1043,14 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by what is granted, the controller; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) destination_free;
 
+    // Returns when what is granted begins.
     RegisterAction<int<32>, bit<16>, int<32>>(destination_free) reserve_destination = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.edm.earliest < 0 || value - (int<32>) meta.edm.earliest >= EDM_HORIZON) {
-                result = 0;
+                result = (int<32>) meta.edm.earliest;
                 value  = (int<32>) meta.edm.earliest + (int<32>) meta.edm.to_time;
             } else {
-                result = value - (int<32>) meta.edm.earliest;
+                result = value;
                 value  = value + (int<32>) meta.edm.to_time;
             }
         }
@@ -1057,20 +1059,20 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     RegisterAction<int<32>, bit<16>, int<32>>(destination_free) look_at_destination = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.edm.earliest < 0 || value - (int<32>) meta.edm.earliest >= EDM_HORIZON) {
-                result = 0;
+                result = (int<32>) meta.edm.earliest;
             } else {
-                result = value - (int<32>) meta.edm.earliest;
+                result = value;
             }
         }
     };
 
-    // Controller write, relative to now; returns the previous value.
+    // Controller write, relative to now; returns the previous value, as a time.
     RegisterAction<int<32>, bit<16>, int<32>>(destination_free) write_destination = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.edm.earliest < 0 || value - (int<32>) meta.edm.earliest >= EDM_HORIZON) {
-                result = 0;
+                result = (int<32>) meta.edm.earliest;
             } else {
-                result = value - (int<32>) meta.edm.earliest;
+                result = value;
             }
             value = (int<32>) meta.edm.earliest + (int<32>) meta.edm.to_time;
         }
@@ -1154,6 +1156,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.asks  = 1;
         meta.edm.bytes = min(meta.edm.rest, EDM_WINDOW);
         meta.edm.need  = min(meta.edm.rest, EDM_WINDOW);
+        meta.edm.then  = EDM_PASS_EARLY_WINDOW;
         meta.edm.round = min(meta.edm.round, 32w1039);
     }
 
@@ -1248,23 +1251,23 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 }
             }
             if (meta.edm.op != EDM_OP_NONE && meta.edm.claims == 1 && meta.edm.memory != 0 && meta.pass == 0) {
-                meta.edm.from_near = claim_source.execute(meta.edm.from[15:0]);
+                meta.edm.from_unclaimed = claim_source.execute(meta.edm.from[15:0]);
             }
             if (meta.edm.op != EDM_OP_NONE && meta.edm.claims == 1 && meta.edm.memory != 0 && meta.pass == 0) {
-                meta.edm.to_near = claim_destination.execute(meta.edm.to[15:0]);
+                meta.edm.to_unclaimed = claim_destination.execute(meta.edm.to[15:0]);
             }
         }
         // The amount to grant, computed for every frame: to a demand up to a window, behind the last granted
         // chunk the next window. At a link that is claimed far ahead a message gets one chunk at a time: hosts
         // with equally many messages get equal shares of it.
         if (meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) {
-            if (meta.edm.from_near == 1 && meta.edm.to_near == 1) {
+            if (meta.edm.from_unclaimed == 1 && meta.edm.to_unclaimed == 1) {
                 ask_for_demand();
             } else {
                 ask_for_chunk();
             }
         } else if (meta.edm.full == 1 && meta.edm.over[31:31] == 0) {
-            if (meta.edm.from_near == 1 && meta.edm.to_near == 1) {
+            if (meta.edm.from_unclaimed == 1 && meta.edm.to_unclaimed == 1) {
                 ask_for_window();
             } else {
                 ask_behind_chunk();
@@ -1278,7 +1281,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         if (meta.edm.op == EDM_OP_READ_RIGHTS || meta.edm.op == EDM_OP_WRITE_RIGHTS ||
             meta.edm.dated == 1 && meta.pass != 0) {
             meta.edm.held = manage_rights.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
-        } else if (meta.edm.op != EDM_OP_NONE && meta.edm.op[3:3] == 0 && meta.edm.memory != 0) {
+        } else if (meta.edm.op != EDM_OP_NONE && meta.edm.op[3:3] == 0 && meta.edm.memory != 0 &&
+            meta.pass == 0) {
             if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
                 meta.edm.granted = take_lane.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
             } else if (meta.edm.asks == 1) {
@@ -1310,29 +1314,29 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
 
         // source_free, destination_free
         if (meta.edm.asks == 1 && meta.edm.granted == 1) {
-            meta.edm.from_wait = reserve_source.execute(meta.edm.from[15:0]);
+            meta.edm.earliest = (bit<32>) reserve_source.execute(meta.edm.from[15:0]);
         } else if (meta.edm.asks == 1 && meta.pass != 0) {
             give_back_source.execute(meta.edm.from[15:0]);
         } else if (meta.edm.op == EDM_OP_READ_SOURCE) {
-            meta.edm.from_wait = look_at_source.execute(meta.edm.from[15:0]);
+            meta.edm.earliest = (bit<32>) look_at_source.execute(meta.edm.from[15:0]);
         } else if (meta.edm.op == EDM_OP_WRITE_SOURCE) {
-            meta.edm.from_wait = write_source.execute(meta.edm.from[15:0]);
+            meta.edm.earliest = (bit<32>) write_source.execute(meta.edm.from[15:0]);
         }
-        meta.edm.earliest = meta.edm.now + (bit<32>) meta.edm.from_wait;
         if (meta.edm.asks == 1 && meta.edm.granted == 1) {
-            meta.edm.to_wait = reserve_destination.execute(meta.edm.to[15:0]);
+            meta.edm.begins = (bit<32>) reserve_destination.execute(meta.edm.to[15:0]);
         } else if (meta.edm.asks == 1 && meta.pass != 0) {
             give_back_destination.execute(meta.edm.to[15:0]);
         } else if (meta.edm.op == EDM_OP_READ_DESTINATION) {
-            meta.edm.to_wait = look_at_destination.execute(meta.edm.to[15:0]);
+            meta.edm.begins = (bit<32>) look_at_destination.execute(meta.edm.to[15:0]);
         } else if (meta.edm.op == EDM_OP_WRITE_DESTINATION) {
-            meta.edm.to_wait = write_destination.execute(meta.edm.to[15:0]);
+            meta.edm.begins = (bit<32>) write_destination.execute(meta.edm.to[15:0]);
         }
 
-        // due: an early chunk takes another pass, which gives back its right and its grant.
+        // due: an early chunk takes another pass, which gives back its right and its grant. So does a notification whose lane is
+        // free for as long as that takes.
         if (meta.edm.granted[0:0] == 1) {
             if (meta.edm.asks == 1) {
-                if (meta.edm.dated == 1) {
+                if (meta.edm.dated == 1 || meta.edm.op == EDM_OP_NOTIFY && meta.edm.amount[0:0] == 0) {
                     meta.edm.early = move_due.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
                 } else {
                     set_due.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
@@ -1341,7 +1345,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 meta.edm.early = look_at_due.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
             }
         }
-        meta.edm.to_wait = meta.edm.to_wait + meta.edm.from_wait;
+        if (meta.edm.op == EDM_OP_READ_SOURCE || meta.edm.op == EDM_OP_WRITE_SOURCE) {
+            meta.edm.to_wait = (int<32>) (meta.edm.earliest - meta.edm.now);
+        } else {
+            meta.edm.to_wait = (int<32>) (meta.edm.begins - meta.edm.now);
+        }
     }
 }
 
@@ -1375,9 +1383,18 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.ucast_egress_port = CPU_PORT;
     }
 
+    @hidden action come_again() {
+        meta.pass                 = meta.edm.then;
+        ig_dprsr_md.resubmit_type = RESUBMIT;
+    }
+
     apply {
         if (meta.edm.op == EDM_OP_NOTIFY) {
-            grant();
+            if (meta.edm.early == 1) {
+                come_again();
+            } else {
+                grant();
+            }
         } else if (meta.edm.op == EDM_OP_REQUEST) {
             hdr.edm_message.offset = (bit<32>) meta.edm.to_wait;
             if (hdr.edm_message.kind == EDM_RREQ) {
@@ -1385,8 +1402,7 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
             }
         } else if (meta.edm.op == EDM_OP_WRITE || meta.edm.op == EDM_OP_ANSWER) {
             if (meta.edm.early == 1) {
-                meta.pass                 = meta.edm.then;
-                ig_dprsr_md.resubmit_type = RESUBMIT;
+                come_again();
             } else if (meta.edm.granted[1:0] != 0) {
                 data.count(ig_tm_md.ucast_egress_port);
             }
@@ -1398,10 +1414,8 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
         } else if (meta.edm.op == EDM_OP_READ_RIGHTS || meta.edm.op == EDM_OP_WRITE_RIGHTS) {
             hdr.edm_management.value = meta.edm.held;
             reply_to_controller();
-        } else if (meta.edm.op == EDM_OP_READ_SOURCE || meta.edm.op == EDM_OP_WRITE_SOURCE) {
-            hdr.edm_management.value = (bit<32>) meta.edm.from_wait;
-            reply_to_controller();
-        } else if (meta.edm.op == EDM_OP_READ_DESTINATION || meta.edm.op == EDM_OP_WRITE_DESTINATION) {
+        } else if (meta.edm.op == EDM_OP_READ_DESTINATION || meta.edm.op == EDM_OP_WRITE_DESTINATION ||
+            meta.edm.op == EDM_OP_READ_SOURCE || meta.edm.op == EDM_OP_WRITE_SOURCE) {
             hdr.edm_management.value = (bit<32>) meta.edm.to_wait;
             reply_to_controller();
         }
@@ -1616,7 +1630,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         if (!hdr.packet_out.isValid()) {
             if (source_guard.apply().hit) {
                 if ((meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) &&
-                    hdr.ethernet.dstAddr[40:40] == 0) {
+                    hdr.ethernet.dstAddr[40:40] == 0 && meta.pass == 0) {
                     edm_color = edm_control_meter.execute(ig_intr_md.ingress_port);
                 }
             }
@@ -1624,7 +1638,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             if (hdr.packet_out.egress_port == 0) {
                 meta.accepted = 1;
                 if ((meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) &&
-                    hdr.ethernet.dstAddr[40:40] == 0) {
+                    hdr.ethernet.dstAddr[40:40] == 0 && meta.pass == 0) {
                     edm_color = edm_control_meter.execute(ig_intr_md.ingress_port);
                 }
             }
