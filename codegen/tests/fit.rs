@@ -241,6 +241,34 @@ fn cowbird_fits_into_both_generations() {
     }
 }
 
+/// The second generation has stages for the engine beside all other protocols, the first one for the engine alone.
+#[test]
+fn cowbird_beside_other_protocols_takes_the_stages_that_its_documents_name() {
+    const PL2: &str = "[pl2]\nmode = \"clock\"\n";
+    const COUNTER: &str = "[pl2]\nmode = \"counter\"\n";
+    for (pl2, edm, expected) in [
+        (PL2, "", 12),
+        ("", "matched", 14),
+        (PL2, "timed-dst", 15),
+        (PL2, "timed", 16),
+        (PL2, "calendar", 18),
+        (PL2, "matched", 16),
+        (COUNTER, "matched", 16),
+    ] {
+        let edm = match edm {
+            "" => String::new(),
+            mode => format!(
+                "[edm]\nmode = \"{mode}\"\nmemory = [\"h1\", \"h2\", \"h3\", \"h4\", \"h5\", \"h6\"]\n"
+            ),
+        };
+        let engine = "[cowbird]\nip = \"10.0.0.254\"\ncompute = [\"h1\"]\npool = [\"h2\"]";
+        let rack = rack(6, &format!("{pl2}{edm}{engine}"));
+        assert_eq!(stages(&rack, rack.scheme(), Arch::T2na), expected, "{}", rack.scheme());
+        let refused = generate(&rack, rack.scheme(), Arch::Tna).unwrap_err().to_string();
+        assert!(refused.contains("use scheme cowbird, or arch t2na"), "{refused}");
+    }
+}
+
 #[test]
 fn plain_switching_for_all_ports_of_a_pipe_fits_into_both_generations() {
     for hosts in [16, 32, 64] {
