@@ -16,6 +16,7 @@ use common::any_pl2::{self, in_frames, numbered};
 use common::edm::{self, Net, edm_of, message, notification};
 use common::random::{Random, variable};
 use common::*;
+use p4rack_codegen::scheme::cowbird::Cowbird;
 use p4rack_codegen::scheme::edm::{DATA_COUNTER, DEMANDS_COUNTER, DEMOTED_COUNTER};
 use p4rack_codegen::{Arch, Rack};
 use p4rack_wire::edm::Kind;
@@ -27,9 +28,12 @@ const RUN: usize = 5_000;
 /// Frames of each scheme.
 const FRAMES: usize = 20_000;
 
+/// Cowbird's engine beside both. Its own frames have tests of their own (`cowbird_p4`).
+const ENGINE: &str = "\n[cowbird]\nip = \"10.0.0.254\"\ncompute = [\"h1\"]\npool = [\"h2\"]";
+
 /// Four hosts with links of several rates, two of them with memory. Where waits are counted in slots, or granted by the lowest
 /// rate alone, the rate is one.
-fn described(pl2: &str, clocks: &str, edm: &str) -> Rack {
+fn described(pl2: &str, clocks: &str, edm: &str, engine: &str) -> Rack {
     let rates = match (pl2, edm) {
         ("counter", _) | (_, "matched") => ["50 Gb/s"; 4],
         _ => ["100 Gb/s", "50 Gb/s", "100 Gb/s", "25 Gb/s"],
@@ -38,7 +42,7 @@ fn described(pl2: &str, clocks: &str, edm: &str) -> Rack {
     let tables = format!(
         "mode = \"{pl2}\"\nclocks = \"{clocks}\"\nk = 5\nlanes = 2\nt = 3\ndrop_threshold = 4\nbest_effort_percent = 100\n\
          control_per_slot = 0\nslot_headroom_percent = 0\n\
-         [edm]\nmode = \"{edm}\"\nmemory = [\"h3\", \"h4\"]\nchunk_bytes = {CHUNK}\nwindow = {window}\ncontrol_percent = 100\nshares = false"
+         [edm]\nmode = \"{edm}\"\nmemory = [\"h3\", \"h4\"]\nchunk_bytes = {CHUNK}\nwindow = {window}\ncontrol_percent = 100\nshares = false{engine}"
     );
     rack(&rates, &tables)
 }
@@ -75,6 +79,11 @@ fn pairs_of_clocks_agree_beside_demands_that_wait() {
 }
 
 #[test]
+fn chains_of_clocks_agree_beside_demands_that_wait() {
+    compare("clock", "chain", "matched", &[Arch::V1model, Arch::T2na]);
+}
+
+#[test]
 fn counters_agree_beside_calendars() {
     compare("counter", "pair", "calendar", &[Arch::V1model, Arch::T2na]);
 }
@@ -82,6 +91,12 @@ fn counters_agree_beside_calendars() {
 #[test]
 fn counters_agree_beside_demands_that_wait() {
     compare("counter", "pair", "matched", &[Arch::V1model, Arch::T2na]);
+}
+
+#[test]
+fn both_agree_beside_an_engine_in_the_switch() {
+    compare_beside("clock", "pair", "matched", ENGINE, &[Arch::V1model, Arch::T2na]);
+    compare_beside("counter", "pair", "timed-dst", ENGINE, &[Arch::V1model, Arch::T2na]);
 }
 
 /// Each protocol's bounds are its own: EDM's data is neither best effort, nor a frame that is too long for PL2's slots,
@@ -123,8 +138,12 @@ fn what_edm_grants_is_edms_alone() {
 
 /// Compares the programs of these architectures, which meet every reason for drops but the meters'.
 fn compare(pl2: &str, clocks: &str, edm: &str, archs: &[Arch]) {
+    compare_beside(pl2, clocks, edm, "", archs);
+}
+
+fn compare_beside(pl2: &str, clocks: &str, edm: &str, engine: &str, archs: &[Arch]) {
     let on = |arch: &Arch| {
-        let rack = described(pl2, clocks, edm);
+        let rack = described(pl2, clocks, edm, engine);
         let scheme = rack.scheme();
         Built::on(rack, scheme, *arch)
     };
@@ -142,8 +161,11 @@ fn compare(pl2: &str, clocks: &str, edm: &str, archs: &[Arch]) {
     let all = built[0].runs().drop_reasons();
     let never = all.iter().map(|reason| reason.name).filter(|reason| !met.contains(reason));
     // Rings have room for all lanes.
-    let possible =
-        |reason: &&str| !reason.ends_with("_meter") && !["edm_no_time", "edm_looked"].contains(reason);
+    let possible = |reason: &&str| {
+        !reason.ends_with("_meter")
+            && !reason.starts_with("cowbird_")
+            && !["edm_no_time", "edm_looked"].contains(reason)
+    };
     let never: Vec<&str> = never.filter(possible).collect();
     assert!(never.is_empty(), "never met: {never:?}");
 }
@@ -237,6 +259,14 @@ fn frame(built: &Built, random: &mut Random) -> (u16, Vec<u8>) {
     {
         let vid = built.pl2().vid + random.below(5) as u16;
         Vlan { vid, dei: random.below(3) == 0, ..known }.emit(tag);
+    }
+    // Frames of other protocols to the engine's address are not the engine's.
+    if let Some(engine) = built.runs().protocol::<Cowbird>()
+        && port != built.rack.switch.cpu_port
+        && random.below(16) == 0
+        && let Some(address) = frame.get_mut(..6)
+    {
+        address.copy_from_slice(&engine.mac.0);
     }
     (port, frame)
 }

@@ -127,6 +127,32 @@ fn programs_that_differ_do_not_agree() {
     }
 }
 
+/// Waits that a source is told, some of them for lanes that are held: by a reservation that has begun, or by one that has not.
+fn asks_for_held_lanes(built: &Built) -> Vec<Option<(u32, u32)>> {
+    let mut rig = Rig::new(built);
+    rig.now = Nanos::from_millis(1);
+    let asked = [(2, 0), (2, 2), (2, 3), (3, 0), (2, 1), (3, 2), (4, 0)];
+    asked.iter().map(|(to, cell)| rig.reserve_cell(1, *to, 5, *cell)).collect()
+}
+
+/// An RSV takes its time at its source before its lane is known. A held lane gives it back, or has it taken over.
+#[test]
+fn chained_sources_agree_about_held_lanes() {
+    let pl2 = format!("{CLOCK}\nclocks = \"chain\"\ncontrol_per_slot = 0\nslot_headroom_percent = 0");
+    let all = built(&["100 Gb/s"; 4], &pl2, Scheme::PL2_CLOCK);
+    let expected = asks_for_held_lanes(&all[0]);
+    for other in &all[1..] {
+        assert_eq!(asks_for_held_lanes(other), expected, "{}", other.rack.switch.arch);
+    }
+    for (right, wrong) in [
+        ("value = value - (int<32>) meta.pl2.time_in;", "value = value;"),
+        ("= next_pass.pl2_earliest;", "= ig_intr_md.ingress_mac_tstamp[31:0];"),
+    ] {
+        let mistaken = all[1].changed(&[(right, wrong)]);
+        assert_ne!(asks_for_held_lanes(&mistaken), expected, "{right} and {wrong} are the same to it");
+    }
+}
+
 /// Compares them; the reasons for drops that it met, which are all but the meters' at least.
 fn compare(built: &[Built]) -> Vec<&'static str> {
     let frames = variable("P4RACK_FRAMES", FRAMES as u64) as usize;

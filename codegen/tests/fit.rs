@@ -43,8 +43,7 @@ fn stages(rack: &Rack, scheme: Scheme, arch: Arch) -> usize {
 
 #[test]
 fn pl2_takes_the_stages_that_its_documents_name() {
-    let expected =
-        [("clock", "pair", 5), ("clock", "dst", 5), ("clock", "chain", 6), ("counter", "pair", 10)];
+    let expected = [("clock", "pair", 5), ("clock", "dst", 5), ("clock", "chain", 5), ("counter", "pair", 8)];
     for (mode, clocks, expected) in expected {
         for hosts in [6, 64] {
             let rack = rack(hosts, &format!("[pl2]\nmode = \"{mode}\"\nclocks = \"{clocks}\""));
@@ -59,7 +58,7 @@ fn pl2_takes_the_stages_that_its_documents_name() {
 /// Hosts that take turns in the pipes.
 #[test]
 fn pl2_for_hosts_on_all_pipes_takes_the_stages_that_its_documents_name() {
-    for (clocks, expected) in [("pair", [6, 6, 8]), ("dst", [6, 6, 7]), ("chain", [7, 7, 8])] {
+    for (clocks, expected) in [("pair", [5, 5, 7]), ("dst", [5, 5, 6]), ("chain", [6, 6, 7])] {
         for ((hosts, gbps), expected) in [(6, 100), (64, 100), (144, 25)].into_iter().zip(expected) {
             let mut rack = rack(1, &format!("[pl2]\nmode = \"clock\"\nclocks = \"{clocks}\""));
             let rate_bps = gbps * 1_000_000_000;
@@ -165,11 +164,11 @@ fn pl2_beside_edm_takes_the_stages_that_its_documents_name() {
         ("counter", "pair", "timed", [Some(12), Some(10)]),
         ("clock", "pair", "calendar", [None, Some(15)]),
         ("clock", "dst", "calendar", [None, Some(14)]),
-        ("clock", "chain", "calendar", [None, Some(13)]),
+        ("clock", "chain", "calendar", [None, Some(14)]),
         ("counter", "pair", "calendar", [None, Some(15)]),
         ("clock", "pair", "matched", [None, Some(12)]),
         ("clock", "dst", "matched", [None, Some(12)]),
-        ("clock", "chain", "matched", [None, Some(12)]),
+        ("clock", "chain", "matched", [None, Some(13)]),
         ("counter", "pair", "matched", [None, Some(12)]),
     ] {
         // Rings of more hosts take a stage's memory.
@@ -239,6 +238,34 @@ fn cowbird_fits_into_both_generations() {
         for arch in [Arch::Tna, Arch::T2na] {
             assert_eq!(stages(&rack, Scheme::COWBIRD, arch), 12, "{arch}, {more}");
         }
+    }
+}
+
+/// The second generation has stages for the engine beside all other protocols, the first one for the engine alone.
+#[test]
+fn cowbird_beside_other_protocols_takes_the_stages_that_its_documents_name() {
+    const PL2: &str = "[pl2]\nmode = \"clock\"\n";
+    const COUNTER: &str = "[pl2]\nmode = \"counter\"\n";
+    for (pl2, edm, expected) in [
+        (PL2, "", 12),
+        ("", "matched", 14),
+        (PL2, "timed-dst", 15),
+        (PL2, "timed", 16),
+        (PL2, "calendar", 18),
+        (PL2, "matched", 16),
+        (COUNTER, "matched", 16),
+    ] {
+        let edm = match edm {
+            "" => String::new(),
+            mode => format!(
+                "[edm]\nmode = \"{mode}\"\nmemory = [\"h1\", \"h2\", \"h3\", \"h4\", \"h5\", \"h6\"]\n"
+            ),
+        };
+        let engine = "[cowbird]\nip = \"10.0.0.254\"\ncompute = [\"h1\"]\npool = [\"h2\"]";
+        let rack = rack(6, &format!("{pl2}{edm}{engine}"));
+        assert_eq!(stages(&rack, rack.scheme(), Arch::T2na), expected, "{}", rack.scheme());
+        let refused = generate(&rack, rack.scheme(), Arch::Tna).unwrap_err().to_string();
+        assert!(refused.contains("use scheme cowbird, or arch t2na"), "{refused}");
     }
 }
 

@@ -82,6 +82,7 @@ impl Definition for ProbesDefinition {
             ("probe/objects", "    Probe() probe;\n"),
             ("probe/admit", ADMIT),
             ("probe/sum_header", "{{#if sums}}hdr.probe{{/if}}"),
+            ("probe/pass_named", "{{#if passes}}next_pass.hops{{/if}}"),
             ("probe/metadata", "    bit<8> hops; // what the source may ask for\n"),
             ("probe/states", STATES),
             ("probe/accept_parameters", "bit<8> hops"),
@@ -200,12 +201,12 @@ impl Protocol for Probes {
         if self.carries { &[MARK] } else { &[] }
     }
 
-    fn pass_bits(&self, _arch: Arch) -> Option<u32> {
+    fn pass_bits(&self, _rack: &Rack) -> Option<u32> {
         self.passes.then_some(8)
     }
 
     fn context(&self, _rack: &Rack) -> Value {
-        json!({ "hops_max": self.hops_max, "sums": self.sums })
+        json!({ "hops_max": self.hops_max, "sums": self.sums, "passes": self.passes })
     }
 
     fn source(&self, _rack: &Rack, host: usize, entry: Entry) -> Entry {

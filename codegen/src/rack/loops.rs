@@ -51,6 +51,14 @@ impl Rack {
     }
 }
 
+/// Bits that a pass leaves for the next one, the byte with its number among them.
+pub(crate) fn left_bits(rack: &Rack) -> u32 {
+    let passing = || rack.protocols.iter().filter(|protocol| protocol.pass_bits(rack).is_some());
+    let joint = passing().count() > 1;
+    let own = passing().filter(|protocol| joint && protocol.names_pass(rack.switch.arch)).count();
+    8 + 8 * own as u32 + passing().filter_map(|protocol| protocol.pass_bits(rack)).sum::<u32>()
+}
+
 /// Bits before a frame that comes back, of which passes leave `left`.
 pub(crate) fn carried_bits(left: u32) -> u32 {
     left + CAME_BITS

@@ -196,14 +196,26 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
 
     /// Bits that its frames carry to another pass, beside a byte with the pass's number, where the architecture limits
     /// them. `None` if they take no other pass.
-    fn pass_bits(&self, _arch: Arch) -> Option<u32> {
+    fn pass_bits(&self, _rack: &Rack) -> Option<u32> {
         None
+    }
+
+    /// Whether the byte with a pass's number is part of a field of its own, which it has beside that byte in a program where
+    /// frames of other protocols take passes, too.
+    fn names_pass(&self, _arch: Arch) -> bool {
+        false
     }
 
     /// Bits that passes behind the second one leave for each other, where the architecture resubmits frames once. `None` if its
     /// frames take no such pass.
     fn later_pass_bits(&self, _arch: Arch) -> Option<u32> {
         None
+    }
+
+    /// Whether its part decides on every frame of a program without other protocols, and removes the headers of passes from
+    /// frames that leave: then the program has no table for that behind it.
+    fn strips_passes(&self, _arch: Arch) -> bool {
+        false
     }
 
     /// What its frames need where hosts are in several pipes of a chip, each with registers of its own. `None` if it has no

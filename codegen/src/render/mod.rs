@@ -86,7 +86,16 @@ pub fn program(rack: &Rack, scheme: Scheme, arch: Arch) -> Result<Program, Gener
 fn program_of(rack: &Rack) -> Result<Program, GenerateError> {
     let arch = rack.switch.arch;
     let of_protocol = || rack.protocols.iter().find_map(|protocol| protocol.refuses_arch(rack));
-    let refused = of_protocol().or_else(|| crossings::refuses(rack)).or_else(|| loops::loop_port(rack).err());
+    let of_passes = || {
+        let (left, most) = (loops::left_bits(rack), arch.pass_bits());
+        (arch.is_tofino() && left > most).then(|| {
+            format!("leaves {left} bits for a frame's next pass, of {most} there: use fewer protocols")
+        })
+    };
+    let refused = of_protocol()
+        .or_else(|| crossings::refuses(rack))
+        .or_else(|| loops::loop_port(rack).err())
+        .or_else(of_passes);
     if let Some(problem) = refused {
         let problem = format!("is not generated for {arch}: it {problem}");
         return Err(SchemeError { rack: rack.name.clone(), scheme: rack.scheme(), problem }.into());

@@ -197,7 +197,7 @@ fn context(rack: &Rack) -> Value {
     let headers = || rack.protocols.iter().flat_map(|protocol| protocol.headers());
     let descs = [Ethernet::DESC, Vlan::DESC].into_iter().chain(headers().map(|header| header.desc));
     let arch = rack.switch.arch;
-    let passes = || rack.protocols.iter().filter_map(|protocol| protocol.pass_bits(arch));
+    let passes = || rack.protocols.iter().filter_map(|protocol| protocol.pass_bits(rack));
     let own = [("packet_in_t", "packet_in"), ("packet_out_t", "packet_out")];
     let common = [(Ethernet::DESC.p4_name, "ethernet"), (Vlan::DESC.p4_name, "vlan")];
     let theirs = headers().filter_map(|header| Some((header.desc.p4_name, header.instance?)));
@@ -218,7 +218,7 @@ fn context(rack: &Rack) -> Value {
     let of_egress = carried.iter().filter_map(|one| Some((one.egress?, one.instance)));
     let leaving = carried.iter().filter(|one| one.leaves).map(|one| one.instance);
     let emit = |name: &str| format!("        packet.emit(hdr.{name});");
-    let left = 8 + passes().sum::<u32>();
+    let (left, loop_port) = (loops::left_bits(rack), loops::loop_port(rack).ok().flatten());
     let later = rack.protocols.iter().filter_map(|protocol| protocol.later_pass_bits(arch)).sum::<u32>();
     json!({
         "program": program_name(rack.scheme()),
@@ -248,7 +248,9 @@ fn context(rack: &Rack) -> Value {
         "passes": passes().next().is_some() || pipes::are_several(rack),
         "shared": rack.has_shared_ports(),
         "pass_padding": arch.pass_bits().saturating_sub(left),
-        "loop_port": loops::loop_port(rack).ok().flatten(),
+        "loop_port": loop_port,
+        "joint_passes": passes().count() > 1,
+        "strips": loop_port.is_some() && matches!(&*rack.protocols, [sole] if sole.strips_passes(arch)),
         "pipes": pipes::are_several(rack),
         "carried_bits": loops::carried_bits(left + later),
     })

@@ -97,7 +97,7 @@ pub(super) const METADATA: &[&str] = &["metadata", "egress_metadata"];
 /// The slot with a part for a protocol's own frames alone, and the one with the condition that says which these are.
 const BRANCHES: &str = "schedule";
 const FRAMES: &str = "frames";
-/// Header that a frame of one protocol carries to egress in front of its own headers; egress has only one.
+/// Header of a returning head, in front of the frame's own; egress knows one such header.
 const HEAD: &str = "head_fields";
 /// The slot for a protocol that has the number of a frame's pass in a field of its own. Passes of another one would have none.
 const PASS_NAMED: &str = "pass_named";
@@ -118,14 +118,17 @@ pub(super) fn shared(rack: &Rack, parts: &BTreeMap<&'static str, Vec<Part>>) -> 
         let having = rack.protocols.iter().filter(|one| has(one.as_ref(), one.definition().section()));
         having.map(|one| one.definition().section()).collect()
     };
+    let carries = || format!("headers that a frame carries to egress (`Protocol::carried`, slot `{HEAD}`)");
     let sole =
         SOLE.iter().map(|slot| (format!("a part for the slot `{slot}`"), of(&|_, own| filled(slot, own))));
-    let carried = of(&|one, own| !one.carried(arch).is_empty() || filled(HEAD, own));
+    let carried = of(&|one, _| !one.carried(arch).is_empty());
+    let heads = of(&|_, own| filled(HEAD, own));
     let passes = of(&|one, own| {
-        filled(PASS_NAMED, own) || !parts[PASS_NAMED].is_empty() && one.pass_bits(arch).is_some()
+        filled(PASS_NAMED, own) || !parts[PASS_NAMED].is_empty() && one.pass_bits(rack).is_some()
     });
     let all = sole.chain([
-        (format!("headers that a frame carries to egress (`Protocol::carried`, slot `{HEAD}`)"), carried),
+        (carries(), carried),
+        (carries(), heads),
         (format!("another pass, whose number is in the slot `{PASS_NAMED}`"), passes),
     ]);
     let (what, sections) = all.into_iter().find(|(_, sections)| sections.len() > 1)?;

@@ -85,7 +85,8 @@ pub fn built_beside(in_flight: u32, others: &str, variants: &[&'static str]) -> 
     described(in_flight, others, variants, Arch::V1model)
 }
 
-fn described(in_flight: u32, others: &str, variants: &[&'static str], arch: Arch) -> Built {
+/// The same for any architecture.
+pub fn described(in_flight: u32, others: &str, variants: &[&'static str], arch: Arch) -> Built {
     let hosts: String = (1..=3)
         .map(|n| {
             format!("[[host]]\nname = \"h{n}\"\nport = {n}\nmac = \"02:00:00:00:00:0{n}\"\nip = \"10.0.0.{n}/24\"\n")

@@ -2,7 +2,7 @@
 //! sees mistakes that a program could have.
 
 use crate::common::Built;
-use crate::rack::{Faults, Net, built, built_beside, built_on};
+use crate::rack::{Faults, Net, built, built_beside, built_on, described};
 use p4rack_codegen::Arch;
 use p4rack_cowbird::Layout;
 use p4rack_fabric::common::SplitMix;
@@ -134,6 +134,23 @@ fn all_architectures_send_the_same_frames() {
         let twins = [Arch::Tna, Arch::T2na].map(|arch| built_on(in_flight, arch));
         for seed in 0..seeds() / 4 {
             run_beside(&BUILT[nth], &twins, seed).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+        }
+    }
+}
+
+/// Beside both other protocols, which share its passes and its stages, the second generation's program does so, too.
+#[test]
+fn the_engine_sends_the_same_frames_beside_other_protocols() {
+    for (mode, edm) in [("clock", "matched"), ("counter", "timed-dst")] {
+        let tables = format!("[pl2]\nmode = \"{mode}\"\n[edm]\nmode = \"{edm}\"\nmemory = [\"h3\"]");
+        let variants: [&'static str; 2] = match edm {
+            "matched" => ["edm-matched", "pl2-clock"],
+            _ => ["edm-timed-dst", "pl2-counter"],
+        };
+        let [model, twin] = [Arch::V1model, Arch::T2na].map(|arch| described(8, &tables, &variants, arch));
+        for seed in 0..seeds() / 4 {
+            run_beside(&model, std::slice::from_ref(&twin), seed)
+                .unwrap_or_else(|wrong| panic!("{mode}, {edm}, seed {seed}: {wrong}"));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Context of the engine's templates for stateful ALUs.
 
 use super::{BUSY_TURNS, Cowbird, HEADERS};
+use crate::arch::Arch;
 use crate::rack::{Carried, Rack};
 use p4rack_wire::cowbird::Red;
 use p4rack_wire::ethernet::{Ethernet, overhead};
@@ -61,8 +62,10 @@ pub(super) fn refuses(cowbird: &Cowbird, rack: &Rack) -> Option<String> {
             "serves {INSTANCES_MAX} instances there at most, not {asked}: lower cowbird.instances"
         ));
     }
-    (rack.protocols.len() > 1)
-        .then(|| "shares the stages with no other protocol there: use scheme cowbird".to_owned())
+    // The first generation's stages are all taken.
+    (rack.protocols.len() > 1 && rack.switch.arch == Arch::Tna).then(|| {
+        format!("shares the stages with no other protocol there: use scheme cowbird, or arch {}", Arch::T2na)
+    })
 }
 
 /// Adds the context that only these templates see.

@@ -143,6 +143,10 @@ impl super::Definition for Definition {
     fn registers(&self) -> &'static [(&'static str, &'static str)] {
         program::REGISTERS
     }
+
+    fn terms(&self) -> &'static str {
+        program::TERMS
+    }
 }
 
 impl Protocol for Cowbird {
@@ -178,8 +182,12 @@ impl Protocol for Cowbird {
         })
     }
 
-    fn pass_bits(&self, arch: Arch) -> Option<u32> {
-        arch.is_tofino().then_some(alu::PASS_BITS)
+    fn pass_bits(&self, rack: &Rack) -> Option<u32> {
+        rack.switch.arch.is_tofino().then_some(alu::PASS_BITS)
+    }
+
+    fn names_pass(&self, arch: Arch) -> bool {
+        arch.is_tofino()
     }
 
     fn claims(&self) -> Vec<(&'static str, Claim)> {

@@ -51,6 +51,9 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "cowbird/alu/completed",
 ];
 
+/// The engine's terms.
+pub(super) const TERMS: &str = include_str!("../../../../p4src/cowbird/terms.toml");
+
 /// The engine's registers.
 pub(super) const REGISTERS: &[(&str, &str)] = declarations![
     "cowbird/registers/instances",

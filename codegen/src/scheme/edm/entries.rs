@@ -127,7 +127,9 @@ pub(super) fn updates(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(St
         let bytes = match rack.switch.arch.is_tofino() {
             false => HEAD_BYTES,
             true if matched => {
-                MATCHED_HEADER_BYTES + (carried_bits(8 + LATER_PASS_BITS) / 8) as u16 + HEADERS as u16
+                MATCHED_HEADER_BYTES
+                    + (carried_bits(loops::left_bits(rack) + LATER_PASS_BITS) / 8) as u16
+                    + HEADERS as u16
             }
             // What it was remains behind the grant.
             true if pipes::are_several(rack) => {

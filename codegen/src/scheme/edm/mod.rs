@@ -275,7 +275,8 @@ impl Protocol for Edm {
         true
     }
 
-    fn pass_bits(&self, arch: Arch) -> Option<u32> {
+    fn pass_bits(&self, rack: &Rack) -> Option<u32> {
+        let arch = rack.switch.arch;
         match self.mode {
             Mode::TimedDst | Mode::Timed => self.claims_on(arch).then_some(0),
             Mode::Calendar => Some(if arch.is_tofino() { alu::PASS_BITS } else { 0 }),

@@ -19,6 +19,9 @@ const SLOTS: [(&str, &str, &str); 2] = [
     ("RackIngress.pl2.slots_in", "meta.pl2.rate_in", "RackIngress.pl2.take_time_in"),
     ("RackIngress.pl2.slots_out", "meta.pl2.rate_out", "RackIngress.pl2.take_time_out"),
 ];
+/// The first one's, where a source's time is known by its address.
+const SOURCE_SLOTS: &str = "RackIngress.pl2_source.slots_in";
+const TAKE_SOURCE_TIME: &str = "RackIngress.pl2_source.take_time_in";
 const GO_TO: &str = "RackIngress.pl2_pipes.go_to";
 const WAITS: &str = "RackIngress.pl2.waits";
 const TAKE_WAIT: &str = "RackIngress.pl2.take_wait";
@@ -32,7 +35,8 @@ const WEIGH_START: &str = "RackIngress.pl2.weigh_start";
 pub(super) fn source(pl2: &Pl2, rack: &Rack, position: usize, entry: Entry) -> Entry {
     let host = &rack.hosts[position];
     if rack.switch.arch.is_tofino() {
-        return numbers(pl2, rack, host, "home", entry).param("source", position as u64);
+        let entry = numbers(pl2, rack, host, "home", entry).param("source", position as u64);
+        return limited(pl2, rack, host, entry);
     }
     let entry = entry.param("slot", pl2.part_units(rack, host));
     let entry = if pl2.reserves_at_source() { link(rack, host, entry) } else { entry };
@@ -42,7 +46,8 @@ pub(super) fn source(pl2: &Pl2, rack: &Rack, position: usize, entry: Entry) -> E
 pub(super) fn destination(pl2: &Pl2, rack: &Rack, position: usize, entry: Entry) -> Entry {
     let host = &rack.hosts[position];
     if rack.switch.arch.is_tofino() {
-        return numbers(pl2, rack, host, "away", entry).param("destination", position as u64);
+        let entry = numbers(pl2, rack, host, "away", entry).param("destination", position as u64);
+        return limited(pl2, rack, host, entry);
     }
     let entry = match pl2.mode {
         Mode::Clock => {
@@ -66,6 +71,12 @@ fn numbers(pl2: &Pl2, rack: &Rack, host: &Host, way: &str, entry: Entry) -> Entr
     }
 }
 
+/// With the first wait beyond t at a host's link, where nothing else says it in time.
+fn limited(pl2: &Pl2, rack: &Rack, host: &Host, entry: Entry) -> Entry {
+    let beyond = u64::from(pl2.t_slots) * pl2.slot_units(rack, host) + 1;
+    if pl2.takes_source_first(rack) { entry.param("limit", beyond) } else { entry }
+}
+
 /// Times of slots at each rate, which Tofino looks up and others compute by multiplication. Rate 0 is the controller's,
 /// which has no link.
 fn times(pl2: &Pl2, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)>, EntityError> {
@@ -75,16 +86,22 @@ fn times(pl2: &Pl2, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)
         Ok(())
     };
     let rates: Vec<(u64, u64)> = (1..).zip(pl2.rates(rack)).collect();
+    let source_first = pl2.takes_source_first(rack);
     if pl2.mode == Mode::Counter {
         for wait in 0..pl2.time_entries(rack) {
             let time = wait * pl2.slot_units(rack, &rack.hosts[0]);
-            let entry = Entry::of(WAITS).exact("meta.pl2.wait", wait).action(TAKE_WAIT).param("time", time);
-            add(format!("{wait} slots to wait for"), entry)?;
+            for (_, suffix, field) in pl2.waits(rack) {
+                let entry = Entry::of(&format!("{WAITS}{suffix}"))
+                    .exact(&format!("meta.pl2.{field}"), wait)
+                    .action(&format!("{TAKE_WAIT}{suffix}"))
+                    .param("time", time);
+                add(format!("{wait} slots to wait for"), entry)?;
+            }
         }
     } else {
         for (number, slot) in &rates {
             for demand in 1..=u64::from(pl2.k) {
-                for (table, rate, action) in SLOTS {
+                for (table, rate, action) in &SLOTS[usize::from(source_first)..] {
                     let entry = Entry::of(table)
                         .exact(rate, *number)
                         .exact("hdr.pl2_control.demand", demand)
@@ -102,6 +119,16 @@ fn times(pl2: &Pl2, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)
             add(format!("T at rate {number}"), entry)?;
         }
     }
+    for host in rack.hosts.iter().filter(|_| source_first) {
+        for demand in 1..=u64::from(pl2.k) {
+            let entry = Entry::of(SOURCE_SLOTS)
+                .exact("hdr.ethernet.srcAddr", host.mac.0)
+                .exact("hdr.pl2_control.demand", demand)
+                .action(TAKE_SOURCE_TIME)
+                .param("time", demand * pl2.slot_units(rack, host));
+            add(format!("{demand} slots of {}", host.name), entry)?;
+        }
+    }
     let t = u64::from(pl2.t_slots);
     for (from, slot_in) in std::iter::once((0, 0)).chain(rates.iter().copied()) {
         for (to, slot_out) in &rates {
@@ -111,7 +138,7 @@ fn times(pl2: &Pl2, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)
                     .exact("meta.pl2.rate_out", *to)
                     .action(action)
             };
-            if pl2.mode == Mode::Clock {
+            if pl2.mode == Mode::Clock && !source_first {
                 let (t_in, t_out) = (t * slot_in, t * slot_out);
                 let mut limits = pair(LIMITS, TAKE_LIMITS).param("t_out", t_out + 1);
                 if pl2.clocks != Clocks::Dst {

@@ -382,8 +382,12 @@ impl Protocol for Pl2 {
         vec![EtherTypeState { constant: "ETHERTYPE_PL2", value: self.ether_type.0, state: "parse_pl2" }]
     }
 
-    fn pass_bits(&self, _arch: Arch) -> Option<u32> {
-        Some(0)
+    fn pass_bits(&self, rack: &Rack) -> Option<u32> {
+        Some(if self.takes_source_first(rack) { program::SOURCE_BITS } else { 0 })
+    }
+
+    fn strips_passes(&self, arch: Arch) -> bool {
+        arch.is_tofino()
     }
 
     fn later_pass_bits(&self, arch: Arch) -> Option<u32> {

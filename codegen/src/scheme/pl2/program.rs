@@ -58,6 +58,11 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "pl2/alu/forward_parameters",
     "pl2/alu/forward",
     "pl2/alu/controls",
+    "pl2/alu/durations",
+    "pl2/alu/source",
+    "pl2/alu/pass_fields",
+    "pl2/alu/pass_values",
+    "pl2/alu/pass_taken",
     "pl2/alu/pipes",
     "pl2/alu/begin",
     "pl2/alu/controller",
@@ -93,6 +98,8 @@ pub(super) const REGISTERS: &[(&str, &str)] = declarations![
     "pl2/alu/clock",
 ];
 
+/// Bits that a pass leaves for the next one where an RSV takes its time at the source first: when that begins.
+pub(super) const SOURCE_BITS: u32 = 32;
 /// Values of a port's number: `PORT_COUNT` of the P4 text.
 const PORTS: usize = 512;
 
@@ -182,15 +189,28 @@ pub(super) fn context(pl2: &Pl2, rack: &Rack) -> Value {
 fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
     let counter = pl2.mode == Mode::Counter;
     let chain = !counter && pl2.clocks == Clocks::Chain;
+    let source_first = pl2.takes_source_first(rack);
+    context["source_first"] = json!(source_first);
+    context["waits_for_source"] = json!(chain && !source_first);
     for side in context["sides"].as_array_mut().into_iter().flatten() {
         let out = side["side"] == "out";
         side["reserves"] = json!(out || pl2.reserves_at_source());
+        side["first"] = json!(source_first && !out);
+        let sender = if source_first { "hdr.ethernet.srcAddr" } else { "meta.pl2.rate_in" };
+        side["sender"] = json!(if out { "meta.pl2.rate_out" } else { sender });
+        side["times"] = json!(pl2.slot_entries(rack, source_first && !out).next_power_of_two().max(1024));
         side["from"] = json!(if chain && out { "earliest" } else { "now" });
         side["chained"] = json!(chain);
     }
-    let pair = !counter && pl2.clocks == Clocks::Pair;
+    let sides = context["sides"].as_array().into_iter().flatten();
+    let (first, later): (Vec<Value>, Vec<Value>) = sides.cloned().partition(|side| side["first"] == true);
+    (context["first_sides"], context["later_sides"]) = (json!(first), json!(later));
+    let both = pl2.starts_at_both(rack);
+    let waits = pl2.waits(rack).into_iter();
+    let waits = waits.map(|(side, suffix, wait)| json!({ "side": side, "suffix": suffix, "wait": wait }));
+    context["waits"] = waits.collect();
     let sides = |both: bool| if both { &["in", "out"][..] } else { &["out"] };
-    context["pair"] = json!(pair);
+    context["both"] = json!(both);
     let start = |side: &&str| {
         json!({
             "side": side,
@@ -198,10 +218,10 @@ fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
             "look": format!("look_at_start_{side}"),
         })
     };
-    context["starts"] = json!(sides(pair).iter().map(start).collect::<Vec<_>>());
-    context["weighed"] = json!(sides(pair || chain).iter().map(start).collect::<Vec<_>>());
-    context["windows"] = json!(windows(pair));
-    context["any_window"] = json!(if pair { "_, _" } else { "_" });
+    context["starts"] = json!(sides(both).iter().map(start).collect::<Vec<_>>());
+    context["weighed"] = json!(sides(both || chain).iter().map(start).collect::<Vec<_>>());
+    context["windows"] = json!(windows(both));
+    context["any_window"] = json!(if both { "_, _" } else { "_" });
     let home = || loops::way_to(rack, pipes::pipe_of(rack.switch.cpu_port));
     context["anywhere"] = json!(if pipes::are_several(rack) { ", _" } else { "" });
     context["controller_home"] = json!(pipes::are_several(rack).then(home));
@@ -255,22 +275,22 @@ fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
 /// Verdicts on a burst by the windows of its reservation's start, as keys of a table in the order of its entries. With
 /// a window for each port it is too early if it is for one of them, and too late if it is for both. A burst that is
 /// neither in time nor early is late.
-fn windows(pair: bool) -> Vec<Value> {
+fn windows(both: bool) -> Vec<Value> {
     const EARLY: &str = "0 &&& EARLY"; // once what is in time is gone
     let window =
         |window: &str, early: bool, late: bool| json!({ "window": window, "early": early, "late": late });
-    if !pair {
+    if !both {
         return vec![window("IN_TIME", false, false), window(EARLY, true, false), window("_", false, true)];
     }
     let mut windows = vec![window("IN_TIME, IN_TIME", false, false)];
-    let mut both = |of: &str, other: &str, early: bool| {
+    let mut each_way = |of: &str, other: &str, early: bool| {
         for at in [format!("{of}, {other}"), format!("{other}, {of}")] {
             windows.push(window(&at, early, false));
         }
     };
-    both("IN_TIME", EARLY, true);
-    both("IN_TIME", "_", false);
-    both(EARLY, "_", true);
+    each_way("IN_TIME", EARLY, true);
+    each_way("IN_TIME", "_", false);
+    each_way(EARLY, "_", true);
     windows.push(window("_, _", false, true));
     windows
 }

@@ -1,7 +1,7 @@
 //! PL2's arithmetic: slots and cells of a rack, and ceilings that follow from them.
 
 use super::{Clocks, Mode, Pl2};
-use crate::rack::{Host, Rack};
+use crate::rack::{Host, Rack, pipes};
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::{Ethernet, overhead};
 use p4rack_wire::pl2::Shim;
@@ -37,6 +37,31 @@ impl Pl2 {
     /// Whether the switch reserves at a frame's source, beside its destination.
     pub(super) fn reserves_at_source(&self) -> bool {
         self.mode == Mode::Counter || self.clocks != Clocks::Dst
+    }
+
+    /// Whether a program for Tofino takes an RSV's time at its source before it knows whether the RSV's lane is free: the
+    /// destination's clock continues from the source's, so it would come a stage later.
+    pub(super) fn takes_source_first(&self, rack: &Rack) -> bool {
+        let chain = self.mode == Mode::Clock && self.clocks == Clocks::Chain;
+        chain && rack.switch.arch.is_tofino() && !pipes::are_several(rack)
+    }
+
+    /// Whether a cell has a start for each of its links in a program for Tofino. With counters, finding the later one takes a
+    /// stage, and a start for each takes tables; beside other protocols these are scarcer.
+    pub(super) fn starts_at_both(&self, rack: &Rack) -> bool {
+        match self.mode {
+            Mode::Clock => self.clocks == Clocks::Pair,
+            Mode::Counter => rack.protocols.len() == 1,
+        }
+    }
+
+    /// The tables with the time of counters' waits in a program for Tofino: whose start each is for, how its name ends, and the
+    /// field with the wait.
+    pub(super) fn waits(&self, rack: &Rack) -> Vec<(&'static str, &'static str, &'static str)> {
+        match self.starts_at_both(rack) {
+            true => vec![("in", "_in", "send_wait"), ("out", "_out", "recv_wait")],
+            false => vec![("out", "", "wait")],
+        }
     }
 
     /// Bytes that PL2 adds to a data frame.
@@ -191,6 +216,13 @@ impl Pl2 {
         };
         let threshold = if self.mode == Mode::Clock { u64::from(self.drop_threshold_slots) } else { 0 };
         reserved.max(threshold)
+    }
+
+    /// Entries of the table with the time that an RSV's slots take at one end, by the rate of its link or, for a source's, by
+    /// its address.
+    pub(super) fn slot_entries(&self, rack: &Rack, by_host: bool) -> u64 {
+        let keys = if by_host { rack.hosts.len() } else { self.rates(rack).len() };
+        keys as u64 * u64::from(self.k)
     }
 
     /// Entries of the table with the time of slots, where the switch does not multiply: of each demand at each rate,

@@ -1863,12 +1863,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         } else if (meta.accepted == 0) {
             meta.edm.op = EDM_OP_NONE;
             if (hdr.packet_out.isValid()) {
-                meta.steered = 1;
+                meta.steered               = 1;
+                ig_tm_md.ucast_egress_port = (port_t) hdr.packet_out.egress_port;
                 // What comes back by a port between the pipes would be taken for a frame that crossed.
                 if (hdr.packet_out.egress_port[15:9] != 0 || hdr.packet_out.egress_port[6:0] == (bit<7>) LOOP_PORT) {
                     meta.drop = DROP_UNKNOWN_DESTINATION;
                 }
-                ig_tm_md.ucast_egress_port = (port_t) hdr.packet_out.egress_port;
             } else {
                 meta.drop = DROP_SPOOFED;
             }

@@ -230,11 +230,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             meta.drop = DROP_MALFORMED;
         } else if (meta.accepted == 0) {
             if (hdr.packet_out.isValid()) {
-                meta.steered = 1;
+                meta.steered               = 1;
+                ig_tm_md.ucast_egress_port = (port_t) hdr.packet_out.egress_port;
                 if (hdr.packet_out.egress_port[15:9] != 0) {
                     meta.drop = DROP_UNKNOWN_DESTINATION;
                 }
-                ig_tm_md.ucast_egress_port = (port_t) hdr.packet_out.egress_port;
             } else {
                 meta.drop = DROP_SPOOFED;
             }

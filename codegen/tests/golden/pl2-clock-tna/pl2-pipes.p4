@@ -279,7 +279,6 @@ struct metadata_t {
     bit<8>         known;      // whether its destination is known; a byte, so that it may change beside the next one
     port_t         known_port; // the port of its destination, wherever the frame goes
     bit<8>         accepted;   // whether its source may send it
-    bit<1>         again;      // whether the frame makes another pass
 }
 
 // Precedes a frame that is resubmitted: what a pass leaves, in as many bytes as the device has for it.
@@ -337,7 +336,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.pl2.time_out    = 0;
         meta.pl2.limit_in    = 0;
         meta.pl2.limit_out   = 0;
-        meta.again           = 0;
         // Each pass reads the device's header itself: the parser can't go back to it from a state that has several ways to it.
         // No host is at this port, so only what this program has sent comes by it.
         transition select(packet.lookahead<ingress_intrinsic_metadata_t>().resubmit_flag,
@@ -1263,6 +1261,13 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
         in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
         inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
         inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    // No pass follows. Each outcome says so itself: a table behind this one would take a stage.
+    @hidden action leave() {
+        hdr.again.setInvalid();
+        hdr.came.setInvalid();
+        hdr.packet_out.setInvalid();
+    }
+
     @hidden action turn_around() {
         mac_addr_t requester = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
@@ -1273,12 +1278,14 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
     // which destination it grants.
     @hidden action grant() {
         turn_around();
+        leave();
         hdr.pl2_control.kind       = PL2_GRT;
         ig_tm_md.ucast_egress_port = hdr.came.port;
     }
 
     @hidden action reply_to_controller() {
         turn_around();
+        leave();
         hdr.pl2_management.kind    = PL2_MGMT_REPLY;
         ig_tm_md.qid               = PRIORITY_CONTROL;
         ig_tm_md.ucast_egress_port = CPU_PORT;
@@ -1286,11 +1293,11 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
 
     @hidden action schedule() {
         ig_tm_md.qid = PRIORITY_SCHEDULED;
+        leave();
     }
 
     @hidden action pass_again(bit<8> pass) {
         hdr.again.pass            = pass;
-        meta.again                = 1;
         ig_dprsr_md.resubmit_type = RESUBMIT;
     }
 
@@ -1313,7 +1320,6 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
         hdr.pl2_control.unsolicited = 0;
         ig_tm_md.qid                = PRIORITY_CONTROL;
         hdr.again.pass              = PASS_OUT;
-        meta.again                  = 1;
         hdr.packet_in.setInvalid();
         ig_tm_md.bypass_egress     = 1;
         ig_tm_md.ucast_egress_port = meta.pl2.away;
@@ -1323,7 +1329,6 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
         hdr.pl2_control.recvWait = meta.pl2.recv_wait;
         ig_tm_md.qid             = PRIORITY_CONTROL;
         hdr.again.pass           = PASS_BACK;
-        meta.again               = 1;
         hdr.packet_in.setInvalid();
         ig_tm_md.bypass_egress     = 1;
         ig_tm_md.ucast_egress_port = meta.pl2.home;
@@ -1337,7 +1342,6 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
     @hidden action go_to_owner() {
         ig_tm_md.qid   = PRIORITY_CONTROL;
         hdr.again.pass = PASS_OUT;
-        meta.again     = 1;
         hdr.packet_in.setInvalid();
         ig_tm_md.bypass_egress     = 1;
         ig_tm_md.ucast_egress_port = meta.pl2.owner;
@@ -1382,9 +1386,9 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
             tell_rights;
             tell_in;
             tell_out;
-            NoAction;
+            leave;
         }
-        const default_action = NoAction();
+        const default_action = leave();
         const entries = {
             (OP_LEAVE, _, _, _, _, _)   : go_out();
             (OP_VISIT, _, _, _, _, _)   : go_back();
@@ -1417,10 +1421,10 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
             (OP_CLAIM, _, _, _, _, _)                                       : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
 
             // Those that are dropped are in the table of refusals.
-            (OP_UNSOLICITED, _, HAS_SLOTS, _, _, _) : NoAction();
+            (OP_UNSOLICITED, _, HAS_SLOTS, _, _, _) : leave();
             (OP_UNSOLICITED, _, 0, _, _, _)         : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED_UNSOLICITED);
             (OP_UNSOLICITED, _, NOT_ASKED, _, _, _) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED_UNSOLICITED);
-            (OP_UNSOLICITED, _, _, 0, _, _)         : NoAction();
+            (OP_UNSOLICITED, _, _, 0, _, _)         : leave();
             (OP_UNSOLICITED, _, _, _, _, _)         : schedule();
 
             (OP_FORGET, _, _, _, _, _)    : tell_rights();
@@ -1435,6 +1439,8 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
     apply {
         if (meta.pl2.op != OP_NONE) {
             verdicts.apply();
+        } else {
+            leave();
         }
     }
 }
@@ -1659,12 +1665,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         } else if (meta.accepted == 0) {
             meta.pl2.op = OP_NONE;
             if (hdr.packet_out.isValid()) {
-                meta.steered = 1;
+                meta.steered               = 1;
+                ig_tm_md.ucast_egress_port = (port_t) hdr.packet_out.egress_port;
                 // What comes back by a port between the pipes would be taken for a frame that crossed.
                 if (hdr.packet_out.egress_port[15:9] != 0 || hdr.packet_out.egress_port[6:0] == (bit<7>) LOOP_PORT) {
                     meta.drop = DROP_UNKNOWN_DESTINATION;
                 }
-                ig_tm_md.ucast_egress_port = (port_t) hdr.packet_out.egress_port;
             } else {
                 meta.drop = DROP_SPOOFED;
             }
@@ -1706,12 +1712,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         pl2_verdicts.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md);
         if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED || meta.pl2.op == OP_UNSOLICITED) {
             refusals.apply();
-        }
-        // Strip pass headers and packet_out before the frame leaves.
-        if (meta.again == 0) {
-            hdr.again.setInvalid();
-            hdr.came.setInvalid();
-            hdr.packet_out.setInvalid();
         }
     }
 }

@@ -249,14 +249,16 @@ struct pl2_metadata_t {
     // Of each side: the latest and the earliest start of a burst that may come now, and how much its reservation's start is
     // behind the one, or before the other. Of an RSV `closes` is what its wait is beyond t, and the sum of both its start; of an
     // unsolicited frame `closes_out` is what is reserved beyond T: the ALU of `starts` reads these two alone.
+    time_t  opens_in;
+    time_t  closes_in;
     time_t  opens_out;
     time_t  closes_out;
+    bit<32> window_in;
     bit<32> window_out;
     wait_t  over_in;     // below 0: the source's wait is up to t
     wait_t  over_out;    // the destination's; of an unsolicited frame, up to T
     wait_t  added;       // what is added to the ports' counters, besides what is taken off
     bit<8>  then;        // what another pass of an RSV is for
-    wait_t  wait;        // the longer one
 }
 
 struct metadata_t {
@@ -266,7 +268,6 @@ struct metadata_t {
     bit<8>         known;      // whether its destination is known; a byte, so that it may change beside the next one
     port_t         known_port; // the port of its destination, wherever the frame goes
     bit<8>         accepted;   // whether its source may send it
-    bit<1>         again;      // whether the frame makes another pass
 }
 
 // Precedes a frame that is resubmitted: what a pass leaves, in as many bytes as the device has for it.
@@ -311,15 +312,16 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.pl2.demoted     = 0;
         meta.pl2.send_wait   = 0;
         meta.pl2.recv_wait   = 0;
+        meta.pl2.opens_in    = 0;
+        meta.pl2.closes_in   = 0;
         meta.pl2.opens_out   = 0;
         meta.pl2.closes_out  = 0;
+        meta.pl2.window_in   = 0;
         meta.pl2.window_out  = 0;
         meta.pl2.over_in     = 0;
         meta.pl2.over_out    = 0;
         meta.pl2.added       = 0;
         meta.pl2.then        = 0;
-        meta.pl2.wait        = 0;
-        meta.again           = 0;
         // Each pass reads the device's header itself: the parser can't go back to it from a state that has several ways to it.
         // No host is at this port, so only what this program has sent comes by it.
         transition select(packet.lookahead<ingress_intrinsic_metadata_t>().resubmit_flag,
@@ -882,6 +884,31 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
+    // Either port may be free later than the other: a burst comes too early if it does for one of them, and too late if it does
+    // for both.
+
+    // When the half's burst may begin.
+    // Written by RSVs; it wraps as the time does.
+    Register<int<32>, cell_t>(CELL_COUNT) starts_in;
+
+    RegisterAction<int<32>, cell_t, int<32>>(starts_in) set_start_in = {
+        void apply(inout int<32> value) {
+            value = (int<32>) meta.pl2.opens_in + (int<32>) meta.pl2.closes_in;
+        }
+    };
+
+    // Whether its burst comes in time: the amount by which it is early, if above 0, or late, if below 0.
+    RegisterAction<int<32>, cell_t, int<32>>(starts_in) look_at_start_in = {
+        void apply(inout int<32> value, out int<32> result) {
+            result = 0;
+            if (value - (int<32>) meta.pl2.opens_in > 0) {
+                result = value - (int<32>) meta.pl2.opens_in;
+            } else if (value - (int<32>) meta.pl2.closes_in < 0) {
+                result = value - (int<32>) meta.pl2.closes_in;
+            }
+        }
+    };
+
     // When the half's burst may begin.
     // Written by RSVs; it wraps as the time does.
     Register<int<32>, cell_t>(CELL_COUNT) starts_out;
@@ -984,28 +1011,51 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // The time of the slots before a reservation: a target that does not multiply looks it up. Longer waits than there are
-    // lanes for are the controller's.
-    action take_wait(time_t time) {
-        meta.pl2.closes_out = time;
+    // The time of the slots before a reservation, at each of its links: a target that does not multiply looks it up.
+    // Longer waits than there are lanes for are the controller's.
+    action take_wait_in(time_t time) {
+        meta.pl2.opens_in  = meta.pl2.now;
+        meta.pl2.closes_in = time;
     }
 
-    table waits {
+    table waits_in {
         key = {
-            meta.pl2.wait : exact;
+            meta.pl2.send_wait : exact;
         }
         actions = {
-            take_wait;
+            take_wait_in;
         }
-        const default_action = take_wait(HORIZON - 2);
+        const default_action = take_wait_in(HORIZON - 2);
         size = 1024;
     }
 
+    action take_wait_out(time_t time) {
+        meta.pl2.opens_out  = meta.pl2.now;
+        meta.pl2.closes_out = time;
+    }
+
+    table waits_out {
+        key = {
+            meta.pl2.recv_wait : exact;
+        }
+        actions = {
+            take_wait_out;
+        }
+        const default_action = take_wait_out(HORIZON - 2);
+        size = 1024;
+    }
+
+    // What the controller reserves takes no time.
+    @hidden action take_no_wait() {
+        meta.pl2.opens_in   = meta.pl2.now;
+        meta.pl2.closes_in  = 0;
+        meta.pl2.opens_out  = meta.pl2.now;
+        meta.pl2.closes_out = 0;
+    }
+
     @hidden action weigh_waits() {
-        meta.pl2.opens_out = meta.pl2.now;
-        meta.pl2.wait      = max(meta.pl2.send_wait, meta.pl2.recv_wait);
-        meta.pl2.over_in   = meta.pl2.send_wait - (PL2_T + 1);
-        meta.pl2.over_out  = meta.pl2.recv_wait - (PL2_T + 1);
+        meta.pl2.over_in  = meta.pl2.send_wait - (PL2_T + 1);
+        meta.pl2.over_out = meta.pl2.recv_wait - (PL2_T + 1);
     }
 
     @hidden action weigh_threshold() {
@@ -1015,6 +1065,8 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
     // How early and how late a burst may come, in slots of the slower link: hosts' errors, and the harm they do, are measured
     // in these. The device can't subtract an entry's value, so `late` is given as its negative.
     action weigh_start(time_t early, time_t minus_late) {
+        meta.pl2.opens_in   = meta.pl2.now + early;
+        meta.pl2.closes_in  = meta.pl2.now + minus_late;
         meta.pl2.opens_out  = meta.pl2.now + early;
         meta.pl2.closes_out = meta.pl2.now + minus_late;
     }
@@ -1075,11 +1127,14 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
             meta.pl2.recv_wait = write_out.execute(meta.pl2.link_out);
         }
 
-        // Both waits are known: how they compare with t, and with T. What the controller reserves takes no time.
+        // Both waits are known: how they compare with t, and with T.
         if (meta.pl2.op == OP_RESERVE || meta.pl2.op == OP_RELEASE) {
             weigh_waits();
             if (meta.pl2.rate_in != 0) {
-                waits.apply();
+                waits_in.apply();
+                waits_out.apply();
+            } else {
+                take_no_wait();
             }
         } else if (meta.pl2.op == OP_UNSOLICITED) {
             weigh_threshold();
@@ -1117,8 +1172,11 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
 
         // starts: once both ports are free.
         if (meta.pl2.op == OP_RESERVE || meta.pl2.op == OP_RELEASE) {
+            set_start_in.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
             set_start_out.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
         } else if (meta.pl2.op == OP_CLAIM || meta.pl2.op == OP_OCCUPIED) {
+            meta.pl2.window_in =
+                (bit<32>) look_at_start_in.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
             meta.pl2.window_out =
                 (bit<32>) look_at_start_out.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
         }
@@ -1137,6 +1195,13 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
         in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
         inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
         inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    // No pass follows. Each outcome says so itself: a table behind this one would take a stage.
+    @hidden action leave() {
+        hdr.again.setInvalid();
+        hdr.came.setInvalid();
+        hdr.packet_out.setInvalid();
+    }
+
     @hidden action turn_around() {
         mac_addr_t requester = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
@@ -1147,12 +1212,14 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
     // which destination it grants.
     @hidden action grant() {
         turn_around();
+        leave();
         hdr.pl2_control.kind       = PL2_GRT;
         ig_tm_md.ucast_egress_port = hdr.came.port;
     }
 
     @hidden action reply_to_controller() {
         turn_around();
+        leave();
         hdr.pl2_management.kind    = PL2_MGMT_REPLY;
         ig_tm_md.qid               = PRIORITY_CONTROL;
         ig_tm_md.ucast_egress_port = CPU_PORT;
@@ -1160,24 +1227,22 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
 
     @hidden action schedule() {
         ig_tm_md.qid = PRIORITY_SCHEDULED;
+        leave();
     }
 
     @hidden action pass_again(bit<8> pass) {
         hdr.again.pass            = pass;
-        meta.again                = 1;
         ig_dprsr_md.resubmit_type = RESUBMIT;
     }
 
     @hidden action look_again() {
         hdr.again.pass            = meta.pl2.then;
-        meta.again                = 1;
         ig_dprsr_md.resubmit_type = RESUBMIT;
     }
 
     // For a frame that was resubmitted before.
     @hidden action look_once_more(bit<8> pass) {
         hdr.again.pass = pass;
-        meta.again     = 1;
         hdr.packet_in.setInvalid();
         ig_tm_md.bypass_egress     = 1;
         ig_tm_md.ucast_egress_port = LOOP_PORT;
@@ -1226,6 +1291,7 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
             meta.pl2.cover           : ternary;
             meta.pl2.unsolicited     : ternary;
             meta.pl2.over_out[15:15] : ternary @name("within_threshold");
+            meta.pl2.window_in       : ternary;
             meta.pl2.window_out      : ternary;
         }
         actions = {
@@ -1239,38 +1305,50 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
             tell_rights;
             tell_in;
             tell_out;
-            NoAction;
+            leave;
         }
-        const default_action = NoAction();
+        const default_action = leave();
         const entries = {
-            (OP_RESERVE, _, _, _, _) : answer();
-            (OP_NOT_NOW, _, _, _, _) : answer_not_now();
-            (OP_RELEASE, _, _, _, _) : answer_release();
-            (OP_ENDED, _, _, _, _)   : look_once_more(PASS_AGAIN);
+            (OP_RESERVE, _, _, _, _, _) : answer();
+            (OP_NOT_NOW, _, _, _, _, _) : answer_not_now();
+            (OP_RELEASE, _, _, _, _, _) : answer_release();
+            (OP_ENDED, _, _, _, _, _)   : look_once_more(PASS_AGAIN);
             // The lane's reservation has not begun; or it has, unseen: nothing was sent in its slots.
-            (OP_OCCUPIED, _, _, _, IN_TIME)     : look_again();
-            (OP_OCCUPIED, _, _, _, 0 &&& EARLY) : pass_again(PASS_NOT_NOW);
-            (OP_OCCUPIED, _, _, _, _)           : look_again();
+            (OP_OCCUPIED, _, _, _, IN_TIME, IN_TIME)     : look_again();
+            (OP_OCCUPIED, _, _, _, IN_TIME, 0 &&& EARLY) : pass_again(PASS_NOT_NOW);
+            (OP_OCCUPIED, _, _, _, 0 &&& EARLY, IN_TIME) : pass_again(PASS_NOT_NOW);
+            (OP_OCCUPIED, _, _, _, IN_TIME, _)           : look_again();
+            (OP_OCCUPIED, _, _, _, _, IN_TIME)           : look_again();
+            (OP_OCCUPIED, _, _, _, 0 &&& EARLY, _)       : pass_again(PASS_NOT_NOW);
+            (OP_OCCUPIED, _, _, _, _, 0 &&& EARLY)       : pass_again(PASS_NOT_NOW);
+            (OP_OCCUPIED, _, _, _, _, _)                 : look_again();
 
-            (OP_CLAIM, COVER_NONE, _, _, _)                        : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
-            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, IN_TIME) : schedule();
-            (OP_CLAIM, _, _, _, IN_TIME)                           : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
-            (OP_CLAIM, _, _, _, 0 &&& EARLY)                       : pass_again(PASS_AGAIN);
-            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, _)       : pass_again(PASS_DEMOTED | DEMOTED_LATE);
-            (OP_CLAIM, _, _, _, _)                                 : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
+            (OP_CLAIM, COVER_NONE, _, _, _, _)                              : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
+            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, IN_TIME, IN_TIME) : schedule();
+            (OP_CLAIM, _, _, _, IN_TIME, IN_TIME)                           : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
+            (OP_CLAIM, _, _, _, IN_TIME, 0 &&& EARLY)                       : pass_again(PASS_AGAIN);
+            (OP_CLAIM, _, _, _, 0 &&& EARLY, IN_TIME)                       : pass_again(PASS_AGAIN);
+            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, IN_TIME, _)       : schedule();
+            (OP_CLAIM, _, _, _, IN_TIME, _)                                 : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
+            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, _, IN_TIME)       : schedule();
+            (OP_CLAIM, _, _, _, _, IN_TIME)                                 : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
+            (OP_CLAIM, _, _, _, 0 &&& EARLY, _)                             : pass_again(PASS_AGAIN);
+            (OP_CLAIM, _, _, _, _, 0 &&& EARLY)                             : pass_again(PASS_AGAIN);
+            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, _, _)             : pass_again(PASS_DEMOTED | DEMOTED_LATE);
+            (OP_CLAIM, _, _, _, _, _)                                       : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
 
             // Those that are dropped are in the table of refusals.
-            (OP_UNSOLICITED, _, HAS_SLOTS, _, _) : NoAction();
-            (OP_UNSOLICITED, _, 0, _, _)         : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED_UNSOLICITED);
-            (OP_UNSOLICITED, _, NOT_ASKED, _, _) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED_UNSOLICITED);
-            (OP_UNSOLICITED, _, _, 0, _)         : NoAction();
-            (OP_UNSOLICITED, _, _, _, _)         : schedule();
+            (OP_UNSOLICITED, _, HAS_SLOTS, _, _, _) : leave();
+            (OP_UNSOLICITED, _, 0, _, _, _)         : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED_UNSOLICITED);
+            (OP_UNSOLICITED, _, NOT_ASKED, _, _, _) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED_UNSOLICITED);
+            (OP_UNSOLICITED, _, _, 0, _, _)         : leave();
+            (OP_UNSOLICITED, _, _, _, _, _)         : schedule();
 
-            (OP_FORGET, _, _, _, _)    : tell_rights();
-            (OP_READ_IN, _, _, _, _)   : tell_in();
-            (OP_WRITE_IN, _, _, _, _)  : tell_in();
-            (OP_READ_OUT, _, _, _, _)  : tell_out();
-            (OP_WRITE_OUT, _, _, _, _) : tell_out();
+            (OP_FORGET, _, _, _, _, _)    : tell_rights();
+            (OP_READ_IN, _, _, _, _, _)   : tell_in();
+            (OP_WRITE_IN, _, _, _, _, _)  : tell_in();
+            (OP_READ_OUT, _, _, _, _, _)  : tell_out();
+            (OP_WRITE_OUT, _, _, _, _, _) : tell_out();
         }
         size = 64;
     }
@@ -1278,6 +1356,8 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
     apply {
         if (meta.pl2.op != OP_NONE) {
             verdicts.apply();
+        } else {
+            leave();
         }
     }
 }
@@ -1318,6 +1398,7 @@ control Pl2Egress(inout egress_headers_t hdr, inout egress_metadata_t meta,
 @pa_container_size("ingress", "meta.pl2.rate_out", 8)
 @pa_container_size("ingress", "meta.pl2.standing", 16)
 @pa_container_size("ingress", "meta.pl2.unsolicited", 16)
+@pa_container_size("ingress", "meta.pl2.window_in", 32)
 @pa_container_size("ingress", "meta.pl2.window_out", 32)
 @pa_container_size("ingress", "ig_intr_md_for_tm.qid", 8)
 @pa_container_size("ingress", "ig_intr_md_for_tm.bypass_egress", 8)
@@ -1500,11 +1581,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         } else if (meta.accepted == 0) {
             meta.pl2.op = OP_NONE;
             if (hdr.packet_out.isValid()) {
-                meta.steered = 1;
+                meta.steered               = 1;
+                ig_tm_md.ucast_egress_port = (port_t) hdr.packet_out.egress_port;
                 if (hdr.packet_out.egress_port[15:9] != 0) {
                     meta.drop = DROP_UNKNOWN_DESTINATION;
                 }
-                ig_tm_md.ucast_egress_port = (port_t) hdr.packet_out.egress_port;
             } else {
                 meta.drop = DROP_SPOOFED;
             }
@@ -1546,12 +1627,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         pl2_verdicts.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md);
         if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED || meta.pl2.op == OP_UNSOLICITED) {
             refusals.apply();
-        }
-        // Strip pass headers and packet_out before the frame leaves.
-        if (meta.again == 0) {
-            hdr.again.setInvalid();
-            hdr.came.setInvalid();
-            hdr.packet_out.setInvalid();
         }
     }
 }
