@@ -9,8 +9,8 @@ use board::{with_board, with_board_and_store, with_board_at};
 use p4rack_fabric::clio::lib;
 use p4rack_fabric::remote::Way;
 use p4rack_hosts::clio::{
-    AskError, CHASE, Kv, KvError, KvOutcome, KvRequest, KvShape, Node, Patience, Reply, Session, Wanted, list,
-    load_offload,
+    AskError, CHASE, Kv, KvError, KvOutcome, KvRequest, KvShape, Node, Patience, Reply, Session, Wanted,
+    list, load_offload,
 };
 use p4rack_hosts::remote::{Attachment, Held, Operation, Outcome, Region, Remote, Shape, UnderWay, open};
 use p4rack_netdev::clock;

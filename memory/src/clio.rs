@@ -41,7 +41,8 @@ pub fn open(rack: &Rack, access: &Access<'_>) -> Result<Session, OpenError> {
 /// The same with `wanted` instead of `access.reserve_bytes`.
 pub fn open_wanted(rack: &Rack, access: &Access<'_>, wanted: Wanted) -> Result<Session, OpenError> {
     let servers = reached(rack, access)?;
-    let mut session = Session::open_over(&servers, wanted, None, patience(rack)).map_err(RemoteError::from)?;
+    let mut session =
+        Session::open_over(&servers, wanted, None, patience(rack)).map_err(RemoteError::from)?;
     session.join(this_node()).map_err(RemoteError::from)?;
     Ok(session)
 }

@@ -93,7 +93,10 @@ fn a_client_that_is_dropped_gives_its_room_back() {
     let (window, now) = (clients[1].window(0).unwrap() as usize, Nanos::from_millis(1));
     let all = std::iter::from_fn(|| sent(&mut clients[2], now)).count();
     assert!(all >= window, "it takes all of the window: {all} of {window}");
-    assert!(sent(&mut clients[1], now).is_some() && sent(&mut clients[1], now).is_none(), "one is always permitted");
+    assert!(
+        sent(&mut clients[1], now).is_some() && sent(&mut clients[1], now).is_none(),
+        "one is always permitted"
+    );
     clients.truncate(2);
     let more = std::iter::from_fn(|| sent(&mut clients[1], now)).count();
     assert_eq!(more, window.min(20) - 1);
