@@ -14,7 +14,7 @@ use p4rack_hosts::clio::server::Server;
 use p4rack_netdev::{Poller, clock, process};
 use p4rack_wire::clio::PageSize;
 use p4rack_wire::{Histogram, Nanos, SplitMix};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::{Child, Command, Stdio};
 
@@ -38,18 +38,16 @@ fn serve(processes: u32) {
         ..Config::new(vec![Pool { size: PAGE, frames: FRAMES, ready: 64 }])
     };
     let mut server = Server::open((Ipv4Addr::LOCALHOST, 0).into(), config, 0).unwrap();
-    let mut out = String::new();
+    // No list of them: it would count as the board's memory.
+    println!("{}", server.addr().unwrap().port());
     for _ in 0..processes {
         let (Credentials { pid, epoch, token }, range) =
             server.begin(u64::from(PAGES / processes) * PAGE.bytes()).unwrap();
-        out += &format!("{pid} {epoch} {token} {}\n", range.address);
+        println!("{pid} {epoch} {token} {}", range.address);
     }
     let input = std::io::stdin();
     let ends = server.watch(&input).unwrap();
-    println!("{}\n{out}ready", server.addr().unwrap().port());
-    std::io::stdout().flush().unwrap();
-    // It is no memory of a board.
-    drop(out);
+    println!("ready");
     while !server.ready(ends) {
         server.turn(None).unwrap();
     }

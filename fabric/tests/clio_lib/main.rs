@@ -5,6 +5,7 @@
 mod board;
 mod calls;
 mod faults;
+mod node;
 mod plants;
 mod real;
 mod seats;

@@ -8,11 +8,14 @@
 //!
 //! The machine executes a request when it leaves the parser, and says of each answer how its address was translated. Later stages only
 //! take time. So does an offload, of which a limited number of calls is under way; its reads share the DMA with those of packets.
+//!
+//! With [`frame_ps_per_byte`](BoardCosts::frame_ps_per_byte), data of requests pass a stack, too. As in the artifact (MemoryAccess.scala: "We
+//! Generate the response first"), an answer doesn't wait for them, but the process's next request with data does.
 
 use super::costs::{BoardCosts, SlowCosts};
 use super::memory::SimMemory;
 use super::offload::{BoardStore, Used};
-use super::rack::{CLOCK, End};
+use super::rack::{CLOCK, End, HEADERS};
 use crate::kernel::Due;
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::clio::board::{Board, Call, Translation};
@@ -90,8 +93,9 @@ pub(super) struct BoardNode {
     processor_ps: u64,
     /// When each unit of the offload takes the next call.
     units: BinaryHeap<Reverse<u64>>,
-    /// When the stack takes the next answer of a process.
+    /// When the stack takes the next answer with data of a process, and the next request.
     stack_ps: BTreeMap<u32, u64>,
+    stack_in_ps: BTreeMap<u32, u64>,
     /// Calls of the slow path that are not answered: process and id.
     calls: BTreeSet<(u32, u64)>,
     /// Candidates that calls have met in full buckets, not yet accounted for.
@@ -114,6 +118,7 @@ impl BoardNode {
             processor_ps: 0,
             units: (0..costs.offload_units).map(|_| Reverse(0)).collect(),
             stack_ps: BTreeMap::new(),
+            stack_in_ps: BTreeMap::new(),
             calls: BTreeSet::new(),
             retries: 0,
             store: None,
@@ -144,6 +149,12 @@ impl BoardNode {
             Ok(packet) if packet.kind == Kind::Manage => {
                 self.sums.slow += self.slow.cross_ns * 1_000;
                 at_ps + self.slow.cross_ns * 1_000
+            }
+            Ok(packet) if !packet.data.is_empty() && self.costs.frame_ps_per_byte > 0 => {
+                let free_ps = self.stack_in_ps.entry(packet.header.pid).or_default();
+                let at_ps = at_ps.max(*free_ps);
+                *free_ps = at_ps + (HEADERS + bytes.len()) as u64 * self.costs.frame_ps_per_byte;
+                at_ps
             }
             _ => at_ps,
         }
@@ -224,7 +235,7 @@ impl BoardNode {
             let free_ps = self.stack_ps.entry(header.pid).or_default();
             let took_ps = data as u64 * self.costs.stack_ps_per_byte;
             at_ps = at_ps.max(*free_ps) + took_ps;
-            *free_ps = at_ps;
+            *free_ps = at_ps.max(at_ps - took_ps + frame.len() as u64 * self.costs.frame_ps_per_byte);
             self.sums.stack += took_ps;
         }
         if !self.calls.is_empty() && self.calls.remove(&(header.pid, header.id)) {

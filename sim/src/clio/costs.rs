@@ -115,6 +115,10 @@ costs! {
         /// Data of an answer in the network stack, per byte; answers of a process follow each other. Authors' output: reads take 2.6 ns a
         /// byte up to 1 KB, of which links have 1.06; the chip's stack is assumed to stream.
         stack_ps_per_byte = 1_500, 0, 0 to 1_000_000;
+        /// Time for which a frame with data, either way, keeps its process's stack from the next one, per byte; its own answer doesn't wait
+        /// for it. 0: as long as its data take above, and nothing for requests. With 1500, four threads take as long as the authors' do
+        /// (Figure 8), but their text's 9.4 Gb/s need two processes.
+        frame_ps_per_byte = 0, 0, 0 to 1_000_000;
         /// Cycles of an offload's call beside its accesses to memory. Assumed.
         call_cycles = 20, 20, 0 to 1_000_000;
         /// Calls of an offload under way; others wait. The artifact's store keeps 128 requests (`KeyValueStore.numBlocks`), and reads

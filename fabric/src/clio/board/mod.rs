@@ -39,6 +39,7 @@ mod extend;
 mod facts;
 mod fast;
 mod fences;
+mod few;
 mod grant;
 mod locks;
 mod lookup3;

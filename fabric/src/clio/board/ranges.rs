@@ -1,6 +1,7 @@
 //! A process's virtual addresses of one page size: which page numbers are allocated (like Linux's tree of areas, paper §4.2).
 
-use std::collections::BTreeMap;
+use super::few::Few;
+use std::num::NonZeroU64;
 use std::ops::Range;
 
 /// State of a range of pages.
@@ -14,21 +15,21 @@ pub(super) enum Kind {
     Conflict,
 }
 
-/// Where a range ends, and its kind in the two lowest bits: each process with memory has a node of such ends, which has room for eleven.
+/// Where a range ends, and its kind in the two lowest bits. No range ends at page 0.
 #[derive(Clone, Copy, Debug)]
-struct End(u64);
+struct End(NonZeroU64);
 
 impl End {
     fn new(end: u64, kind: Kind) -> End {
-        End(end << 2 | kind as u64)
+        End(NonZeroU64::new(end << 2 | kind as u64).unwrap_or(NonZeroU64::MIN))
     }
 
     fn page(self) -> u64 {
-        self.0 >> 2
+        self.0.get() >> 2
     }
 
     fn kind(self) -> Kind {
-        match self.0 & 3 {
+        match self.0.get() & 3 {
             0 => Kind::Taken,
             1 => Kind::Held,
             _ => Kind::Conflict,
@@ -40,7 +41,7 @@ impl End {
 #[derive(Clone, Debug)]
 pub(super) struct Ranges {
     /// By start. Neighbours that are taken are one range.
-    map: BTreeMap<u64, End>,
+    map: Few<End>,
     /// No page below is free.
     lowest: u64,
     conflicts: usize,
@@ -60,24 +61,24 @@ pub(super) enum Gap {
 impl Ranges {
     /// All pages are free but page 0, so that no address is 0.
     pub fn new() -> Ranges {
-        Ranges { map: BTreeMap::new(), lowest: 1, conflicts: 0 }
+        Ranges { map: Few::new(), lowest: 1, conflicts: 0 }
     }
 
     /// Allocated ranges, in order.
     pub fn taken(&self) -> impl Iterator<Item = Range<u64>> {
         let taken = self.map.iter().filter(|(_, end)| end.kind() == Kind::Taken);
-        taken.map(|(start, end)| *start..end.page())
+        taken.map(|(start, end)| start..end.page())
     }
 
     /// The range that holds a page.
     pub fn holding(&self, page: u64) -> Option<(Range<u64>, Kind)> {
-        let (start, end) = self.map.range(..=page).next_back()?;
-        (page < end.page()).then_some((*start..end.page(), end.kind()))
+        let (start, end) = self.map.at_or_before(page)?;
+        (page < end.page()).then_some((start..end.page(), end.kind()))
     }
 
     /// The first range that starts at a page or behind it.
     pub fn next(&self, page: u64) -> Option<(Range<u64>, Kind)> {
-        self.map.range(page..).next().map(|(start, end)| (*start..end.page(), end.kind()))
+        self.map.at_or_behind(page).map(|(start, end)| (start..end.page(), end.kind()))
     }
 
     /// State of a range: [`Taken`](Kind::Taken) if all its pages are allocated, [`Held`](Kind::Held) if calls work on
@@ -102,12 +103,12 @@ impl Ranges {
         let Range { mut start, mut end } = range;
         if kind == Some(Kind::Taken) {
             if let Some((before, Kind::Taken)) = start.checked_sub(1).and_then(|last| self.holding(last)) {
-                self.map.remove(&before.start);
+                self.map.remove(before.start);
                 start = before.start;
             }
-            if let Some(behind) = self.map.get(&end).copied().filter(|behind| behind.kind() == Kind::Taken) {
-                self.map.remove(&end);
-                end = behind.page();
+            if let Some((behind, Kind::Taken)) = self.next(end).filter(|(behind, _)| behind.start == end) {
+                self.map.remove(end);
+                end = behind.end;
             }
         }
         if let Some(kind) = kind {
@@ -127,7 +128,7 @@ impl Ranges {
             first.filter(|(other, _)| other.start < range.end)
         };
         while let Some((other, kind)) = overlapping(self) {
-            self.map.remove(&other.start);
+            self.map.remove(other.start);
             self.conflicts -= usize::from(kind == Kind::Conflict);
             for rest in [other.start..range.start, range.end..other.end] {
                 if rest.start < rest.end {
@@ -170,7 +171,7 @@ impl Ranges {
     /// Forgets all conflicts.
     pub fn forget_conflicts(&mut self) {
         if self.conflicts > 0 {
-            self.map.retain(|_, end| end.kind() != Kind::Conflict);
+            self.map.retain(|end| end.kind() != Kind::Conflict);
             self.conflicts = 0;
         }
     }
@@ -226,7 +227,7 @@ mod tests {
                     false => None,
                 };
                 prop_assert_eq!(ranges.kind_of(&range), kind);
-                let conflicts = ranges.map.values().filter(|end| end.kind() == Kind::Conflict).count();
+                let conflicts = ranges.map.iter().filter(|(_, end)| end.kind() == Kind::Conflict).count();
                 prop_assert_eq!(ranges.conflicts(), conflicts);
                 prop_assert!((1..ranges.lowest).all(|page| array[page as usize].is_some()));
             }
