@@ -3,7 +3,7 @@
  *
  *     remote-region RACK HOST AT [WAY]
  *
- * RACK is a rack's description, HOST this host in it, AT the host with the memory. Words come from standard input. docs/unimem.md says how
+ * RACK is a rack's description, HOST this host in it, AT the host with the memory. Words come from standard input. docs/regions.md says how
  * to compile it.
  */
 #include <p4rack_region.h>

@@ -8,7 +8,7 @@
  * Reads and writes use local memory; a policy decides which blocks stay there. Writes reach remote memory when their block leaves, and by
  * p4rack_region_flush. Nothing else may use the same remote bytes. If remote memory is lost, every later call returns
  * P4RACK_MEMORY_GONE, and writes that were not flushed are gone. A call that other threads hold up for 20 s returns P4RACK_MEMORY_BUSY.
- * docs/unimem.md says more.
+ * docs/regions.md says more.
  *
  * Any number of threads may use a region at the same time. Each block's part of a read or write takes effect in one step.
  */

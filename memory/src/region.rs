@@ -1,4 +1,4 @@
-//! Another host's memory with a cache in local memory: byte-addressable, for several threads. docs/unimem.md explains it.
+//! Another host's memory with a cache in local memory: byte-addressable, for several threads. docs/regions.md explains it.
 
 pub use p4rack_hosts::region::{
     Counters, RegionConfig, RegionError, RemoteRegion, Statistics, View, ViewMut,
