@@ -1,7 +1,7 @@
 //! Each policy does exactly what a plain implementation of its rules does: it serves the same accesses and evicts the same blocks.
 
-mod common;
-mod reference;
+use crate::common;
+use crate::reference;
 
 use common::{Access, accesses};
 use p4rack_cache::{Action, Actions, Block, Served, Shape, find};

@@ -1,7 +1,7 @@
 //! Promises of every policy, whatever it decides: never more blocks than the capacity, each read returns the last
 //! write, dirty blocks are written back when they leave, only absent blocks are fetched.
 
-mod common;
+use crate::common;
 
 use common::{Access, Memory, accesses};
 use p4rack_cache::{ARTIFACT, Actions, Block, POLICIES, Parts, Policy, Shape};

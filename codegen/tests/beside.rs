@@ -4,12 +4,12 @@
 //! This leaves out the same cases as the tests of each protocol alone (`differential.rs`, `edm_differential.rs`),
 //! shares of links among them.
 //!
-//! `P4RACK_FRAMES=1000000 cargo test --profile verify -p p4rack-codegen --test beside -- --nocapture` takes more frames,
+//! `P4RACK_FRAMES=1000000 cargo test --profile verify --workspace --test codegen beside:: -- --nocapture` takes more frames,
 //! `P4RACK_SEED` another seed.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-mod common;
+use crate::common;
 
 use common::any_edm::{self, CHUNK, unpad};
 use common::any_pl2::{self, in_frames, numbered};

@@ -6,12 +6,12 @@
 //! slots that the controller takes back are compared in frames); the controller writes no more than may be reserved;
 //! meters of bytes are off, since v1model's don't count the FCS.
 //!
-//! `P4RACK_FRAMES=1000000 cargo test --profile verify -p p4rack-codegen --test differential -- --nocapture` takes more
-//! frames, `P4RACK_SEED` another seed.
+//! `P4RACK_FRAMES=1000000 cargo test --profile verify --workspace --test codegen differential:: -- --nocapture`
+//! takes more frames, `P4RACK_SEED` another seed.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-mod common;
+use crate::common;
 
 use common::any_pl2::{frame, in_frames, numbered, with_slots};
 use common::random::{Random, variable};

@@ -2,7 +2,7 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-mod common;
+use crate::common;
 
 use common::edm::{Net, message, notification};
 use common::*;

@@ -5,12 +5,12 @@
 //! are longer than their header says, which Tofino drops in egress, and data of the controller's, which v1model takes
 //! to be longer by the header before it; and meters of bytes, since v1model's don't count the FCS.
 //!
-//! `P4RACK_FRAMES=1000000 cargo test --profile verify --workspace --test edm_differential -- --nocapture` takes more frames,
+//! `P4RACK_FRAMES=1000000 cargo test --profile verify --workspace --test codegen edm_differential:: -- --nocapture` takes more frames,
 //! `P4RACK_SEED` another seed.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-mod common;
+use crate::common;
 
 use common::any_edm::{CHUNK, frame, unpad};
 use common::edm::edm_of;

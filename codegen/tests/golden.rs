@@ -5,8 +5,8 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-mod kept;
-mod programs;
+use crate::kept;
+use crate::programs;
 
 use kept::Files;
 use p4rack_codegen::{Arch, Rack, Scheme, generate};

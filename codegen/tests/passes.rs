@@ -3,7 +3,7 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-mod common;
+use crate::common;
 
 use common::edm::*;
 use common::{Built, Rig, rack};

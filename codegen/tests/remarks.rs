@@ -3,7 +3,7 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-mod programs;
+use crate::programs;
 
 use std::path::{Path, PathBuf};
 

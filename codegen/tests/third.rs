@@ -5,8 +5,8 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-mod programs;
+use crate::common;
+use crate::programs;
 
 use common::{Built, Rig, mac, plain, tagged};
 use p4rack_codegen::rack::{At, Rack, Section, Sink};

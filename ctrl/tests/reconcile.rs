@@ -2,7 +2,7 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-mod common;
+use crate::common;
 
 use common::{deploy, desired, rack, start, start_at};
 use p4rack_codegen::scheme::l2::{FORWARD, L2_FORWARD};

@@ -2,8 +2,7 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../tests/certificates.rs"]
-mod certificates;
+use crate::certificates;
 use certificates::{Certificates, VALID};
 use p4rack_ctrl::connect::Tls;
 use p4rack_ctrl::{Client, ConnectOptions, CtrlError};

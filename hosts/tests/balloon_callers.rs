@@ -2,10 +2,8 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-#[path = "common/board.rs"]
-mod board;
-#[path = "../../tests/certificates.rs"]
-mod certificates;
+use crate::board;
+use crate::certificates;
 
 use board::{key, with_board};
 use certificates::{Certificates, VALID};

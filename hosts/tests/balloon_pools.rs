@@ -3,8 +3,7 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-#[path = "common/board.rs"]
-mod board;
+use crate::board;
 
 use board::{key, with_board};
 use p4rack_fabric::balloon::{Config, Lent};

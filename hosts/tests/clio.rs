@@ -2,8 +2,7 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-#[path = "common/board.rs"]
-mod board;
+use crate::board;
 
 use board::{with_board, with_board_and_store, with_board_at};
 use p4rack_fabric::clio::lib;

@@ -2,8 +2,7 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-#[path = "common/board.rs"]
-mod board;
+use crate::board;
 
 use board::{KEEP, Setting, with_board_as};
 use p4rack_fabric::clio::board::{Config, Pool};

@@ -3,8 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../tests/silent.rs"]
-mod silent;
+use crate::silent;
 
 use p4rack_cowbird::Layout;
 use p4rack_fabric::cowbird::{self, Corruption, State};

@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "common/board.rs"]
-mod board;
+use crate::board;
 
 use p4rack_fabric::remote::Way;
 use p4rack_fabric::roce;

@@ -3,8 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "common/board.rs"]
-mod board;
+use crate::board;
 
 use board::{with_board, with_board_at};
 use p4rack_fabric::remote::Way;

@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../tests/certificates.rs"]
-mod certificates;
-#[path = "../../tests/silent.rs"]
-mod silent;
+use crate::certificates;
+use crate::silent;
 use certificates::{Certificates, VALID};
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::roce::{

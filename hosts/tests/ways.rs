@@ -3,10 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "common/board.rs"]
-mod board;
-#[path = "common/pieces.rs"]
-mod pieces;
+use crate::board;
+use crate::pieces;
 
 use p4rack_fabric::remote::{Engine, Link, Service};
 use p4rack_fabric::roce;

@@ -2,7 +2,7 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-mod common;
+use crate::common;
 
 use common::{ALL, PAGE, Rig};
 use p4rack_offload::{Chase, Kv, KvArguments, KvFunction, PointerChase, VALUE_BYTES_MAX};

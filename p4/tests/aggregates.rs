@@ -1,6 +1,6 @@
 //! Arrays, stacks of header unions, registers of structs and externs of the program's own in the IR.
 
-mod common;
+use crate::common;
 
 use common::{assert_lines, compile, errors, ingress, program};
 use p4rack_p4::ir::{ExternCall, InstanceKind, Role, Stmt, Task, Ty};

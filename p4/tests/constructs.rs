@@ -1,6 +1,6 @@
 //! Translation of each construct of the language into the IR.
 
-mod common;
+use crate::common;
 
 use common::{assert_lines, compile, ingress, program};
 use p4rack_p4::ir::{HeaderRef, InstanceKind, Intrinsic, Matcher, Role, Stmt, Task, Ty};

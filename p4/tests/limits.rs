@@ -1,6 +1,6 @@
 //! Programs that are too deep, too wide or grow without bound are refused at a named limit, in little time.
 
-mod common;
+use crate::common;
 
 use common::{errors, program};
 use std::fmt::Write as _;

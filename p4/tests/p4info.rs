@@ -1,6 +1,6 @@
 //! P4Info, the control plane's view of a program.
 
-mod common;
+use crate::common;
 
 use common::{compile, program};
 use p4rack_p4rt::p4::config::v1::{P4Info, action_ref::Scope};

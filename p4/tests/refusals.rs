@@ -1,7 +1,7 @@
 //! Messages of sema about programs with mistakes: every line with `// error: …` gets that error, and
 //! no other line gets any.
 
-mod common;
+use crate::common;
 
 use common::{errors, program};
 use p4rack_p4::{Options, Severity};

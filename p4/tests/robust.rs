@@ -1,6 +1,6 @@
 //! Programs with tokens exchanged, doubled or lost are accepted or refused, never a fault.
 
-mod common;
+use crate::common;
 
 use common::program;
 use proptest::prelude::*;

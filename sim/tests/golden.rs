@@ -5,10 +5,9 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-#[path = "common/summary.rs"]
-mod summary;
+use crate::summary;
 
-use p4rack_sim::{Experiment, Latency, Outcome, run};
+use p4rack_sim::{Experiment, run};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use summary::summary;

@@ -4,10 +4,9 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-#[path = "common/summary.rs"]
-mod summary;
+use crate::summary;
 
-use p4rack_sim::{Experiment, Latency, Outcome, Recorder, Sweep, run};
+use p4rack_sim::{Experiment, Outcome, Recorder, Sweep, run};
 
 fn parse(text: &str) -> Experiment {
     Experiment::parse(text, "test.toml").unwrap_or_else(|error| panic!("{error}"))

@@ -1,7 +1,7 @@
 //! The traffic manager under overload: frames that are sent, wait, and are dropped, for each rule of the buffer. The
 //! tables are snapshots, since every figure in them should change only on purpose.
 
-mod common;
+use crate::common;
 
 use common::*;
 use p4rack_switch::{Config, PortConfig, PortStats};

@@ -1,6 +1,6 @@
 //! Packet generators: a pure function of time.
 
-mod common;
+use crate::common;
 
 use common::*;
 use p4rack_switch::{GeneratorConfig, GeneratorStats};

@@ -1,7 +1,7 @@
 //! Machine code and the interpreter have equal results; so have a frame that passes the queues of an idle port and one
 //! that is put in and taken out, and a frame that is made before it waits and one that is made afterwards.
 
-mod common;
+use crate::common;
 
 use common::{Bench, Parts, exact, mac};
 use p4rack_switch::{Config, Pipeline, PlainUpdate, PlainVerb, Stats, Switch, TableEntry};

@@ -1,6 +1,6 @@
 //! Frames for ports that do not exist: they pass egress, where a program may recirculate or clone them, and end there.
 
-mod common;
+use crate::common;
 
 use common::*;
 use p4rack_switch::{CloneSession, Config, PortConfig, Replica, Replicas};

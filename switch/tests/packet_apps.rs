@@ -1,6 +1,6 @@
 //! The packet generators of TNA's pipes: timers, ports that go down, frames that come back.
 
-mod common;
+use crate::common;
 
 use p4rack_switch::{
     Config, PacketApp, PacketCounts, PacketPort, PacketTrigger, Pipeline, Pipes, PortConfig, Switch,

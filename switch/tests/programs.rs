@@ -1,6 +1,6 @@
 //! Programs from text: forwarding, parsing, state, expressions.
 
-mod common;
+use crate::common;
 
 use common::*;
 use num_bigint::BigUint;

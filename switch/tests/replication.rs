@@ -1,6 +1,6 @@
 //! Multicast, clones, resubmit, recirculate, digests, truncation, timestamps, the CPU port.
 
-mod common;
+use crate::common;
 
 use common::*;
 use num_bigint::BigUint;

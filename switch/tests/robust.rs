@@ -1,6 +1,6 @@
 //! Under any input, nothing panics and no frame is lost.
 
-mod common;
+use crate::common;
 
 use common::*;
 use p4rack_switch::{CloneSession, Config, PortConfig, Replica, Switch};

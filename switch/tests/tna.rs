@@ -1,6 +1,6 @@
 //! Programs for TNA: tests that need more than a packet and its output.
 
-mod common;
+use crate::common;
 
 use p4rack_p4::ir::{ActionCall, InstanceId, InstanceKind, Program, TableId};
 use p4rack_switch::{

@@ -1,6 +1,6 @@
 //! Traces of whole programs and of single packets on a running switch.
 
-mod common;
+use crate::common;
 
 use common::*;
 use p4rack_switch::{CloneSession, Pipeline, Replica, Replicas, Switch, TraceEvent, TraceFilter, Traced};

@@ -1,6 +1,8 @@
 //! Counters, meters, registers, members and groups.
 
-use crate::{FLAG, PAIRS, PROFILE, RATE, SEEN, SELECTOR, entry, exact, invalid, number, translation, truth};
+use crate::translation::{
+    FLAG, PAIRS, PROFILE, RATE, SEEN, SELECTOR, entry, exact, invalid, number, translation, truth,
+};
 use p4rack_bfrt::p4runtime::Translation;
 use p4rack_p4rt::bfrt_proto::data_field::{self, BoolArray, IntArray};
 use p4rack_p4rt::bfrt_proto::key_field::{MatchType, Ternary};

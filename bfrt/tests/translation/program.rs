@@ -1,6 +1,6 @@
 //! A program's two descriptions: its P4Info as the schema has it, and where the two don't fit together.
 
-use crate::{ACL, LIMITED, TABLES, both, translation};
+use crate::translation::{ACL, LIMITED, TABLES, both, translation};
 use p4rack_bfrt::Schema;
 use p4rack_bfrt::p4runtime::{Translation, info};
 use p4rack_p4rt::google::rpc::Code;
@@ -266,7 +266,7 @@ fn a_schema_has_the_fields_of_its_kinds() {
 fn tables_without_a_counterpart_are_told_from_unknown_ones() {
     let translation = translation();
     let refused = |table_id: u32| {
-        let entry = crate::entry(table_id, Vec::new(), 0, Vec::new());
+        let entry = crate::translation::entry(table_id, Vec::new(), 0, Vec::new());
         let error = translation.entity(&entry).unwrap_err();
         assert!(!translation.has(table_id));
         (error.code, error.message)

@@ -1,6 +1,6 @@
 //! Entries of match-action tables.
 
-use crate::{ACL, BALANCED, LIMITED, entry, exact, invalid, number, translation, truth};
+use crate::translation::{ACL, BALANCED, LIMITED, entry, exact, invalid, number, translation, truth};
 use p4rack_bfrt::p4runtime::PRIORITIES;
 use p4rack_p4rt::bfrt_proto::key_field::{Lpm, MatchType, Optional, Range, Ternary};
 use p4rack_p4rt::bfrt_proto::{DataField, KeyField, TableData, TableEntry, data_field, table_entry};

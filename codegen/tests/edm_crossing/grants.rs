@@ -2,8 +2,8 @@
 
 use crate::common::Built;
 use crate::common::edm::{edm_of, notification};
-use crate::hosts::{Seen, run};
-use crate::rack::{CHUNK, RATE_BPS, SLOW_BPS, WINDOW, all, slow, wrong};
+use crate::edm_crossing::hosts::{Seen, run};
+use crate::edm_crossing::rack::{CHUNK, RATE_BPS, SLOW_BPS, WINDOW, all, slow, wrong};
 use p4rack_wire::edm;
 
 /// For how long data waits at its destination's port: for eight chunks.

@@ -3,7 +3,7 @@
 use crate::common::Built;
 use crate::common::edm::{Net, edm_of, message, notification};
 use crate::common::random::Random;
-use crate::rack::{CHUNK, MEMORY, PORTS, RATE_BPS, WINDOW, slow};
+use crate::edm_crossing::rack::{CHUNK, MEMORY, PORTS, RATE_BPS, WINDOW, slow};
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::{self, Control, Kind, Message};
 use p4rack_wire::ethernet::overhead;

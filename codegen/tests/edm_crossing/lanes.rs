@@ -2,7 +2,9 @@
 
 use crate::common::Built;
 use crate::common::edm::{Fate as Sent, Net, edm_of, message, notification};
-use crate::rack::{CHIPS, CHUNK, RATE_BPS, SLOW_BPS, WINDOW, all, built, crossings, pass, slow, wrong};
+use crate::edm_crossing::rack::{
+    CHIPS, CHUNK, RATE_BPS, SLOW_BPS, WINDOW, all, built, crossings, pass, slow, wrong,
+};
 use p4rack_wire::edm::{self, Kind};
 
 /// Demands in front of another one, so that it is still on its way.

@@ -2,7 +2,7 @@
 
 use crate::common::Rig;
 use crate::common::edm::{Net, edm_of, notification};
-use crate::rack::{SLOW_BPS, all, pass, runs, wrong};
+use crate::edm_crossing::rack::{SLOW_BPS, all, pass, runs, wrong};
 use p4rack_codegen::Arch;
 use p4rack_wire::Nanos;
 use p4rack_wire::edm;

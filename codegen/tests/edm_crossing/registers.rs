@@ -1,7 +1,7 @@
 //! What crosses, and which registers each pipe has.
 
 use crate::common::edm::{Fate as Sent, Net, edm_of, notification};
-use crate::rack::{CHUNK, PORTS, WINDOW, all, crossings};
+use crate::edm_crossing::rack::{CHUNK, PORTS, WINDOW, all, crossings};
 use p4rack_codegen::Arch;
 use p4rack_wire::edm::{self, Kind, Target};
 

@@ -3,7 +3,7 @@
 #[path = "../../../tests/allocations.rs"]
 mod allocations;
 
-use crate::client::{ALL, Client, header};
+use crate::clio::client::{ALL, Client, header};
 use p4rack_fabric::clio::board::{Config, Pool};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::{Atomic, Kind, PageSize, Status};

@@ -4,7 +4,7 @@
 //! retries over all allocations within a percent of the table's slots. In the last percent before all memory is allocated, from 49 % on,
 //! these are 47, 50, 54, 35 and 58 for allocations of 1, 2, 3, 10 and 100 pages.
 
-use crate::client::{ALL, Client};
+use crate::clio::client::{ALL, Client};
 use p4rack_fabric::clio::board::{Config, Grant, Index, PhysicalMemory, Pool};
 use p4rack_wire::clio::{PageSize, Status};
 use p4rack_wire::{Nanos, SplitMix};

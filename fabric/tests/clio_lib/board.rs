@@ -1,6 +1,6 @@
 //! A model of a board: memory by page, and remembered results.
 
-use crate::world::Node;
+use crate::clio_lib::world::Node;
 use p4rack_fabric::clio::lib::Credentials;
 use p4rack_fabric::common::SplitMix;
 use p4rack_wire::Nanos;

@@ -1,7 +1,7 @@
 //! Each operation, without faults.
 
-use crate::board::{Moods, PID, credentials};
-use crate::world::{Ended, World, config};
+use crate::clio_lib::board::{Moods, PID, credentials};
+use crate::clio_lib::world::{Ended, World, config};
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::clio::lib::{Change, Client, Config, Operation, Outcome, Refused};
 use p4rack_wire::Nanos;

@@ -1,9 +1,9 @@
 //! With any faults of the network and the board, every operation ends and takes effect at most once, and some order
 //! explains the results.
 
-use crate::board::Moods;
-use crate::work::{Seen, Setting, run};
-use crate::world::{Ended, Faults, World, config};
+use crate::clio_lib::board::Moods;
+use crate::clio_lib::work::{Seen, Setting, run};
+use crate::clio_lib::world::{Ended, Faults, World, config};
 use p4rack_fabric::clio::lib::{Change, Config, Operation};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::{Kind, PageSize, Rights};

@@ -1,9 +1,9 @@
 //! Clients of several threads of a node, which share its windows.
 
-use crate::board::credentials;
-use crate::calls::sent;
-use crate::seats::answer;
-use crate::world::config;
+use crate::clio_lib::board::credentials;
+use crate::clio_lib::calls::sent;
+use crate::clio_lib::seats::answer;
+use crate::clio_lib::world::config;
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::clio::lib::{Client, Config, NodeWindows, Operation, Outcome};
 use p4rack_wire::Nanos;

@@ -1,9 +1,9 @@
 //! Mistakes that are planted in a client, or between it and the board, and have to be found.
 
-use crate::board::Moods;
-use crate::faults::all;
-use crate::work::Setting;
-use crate::world::Faults;
+use crate::clio_lib::board::Moods;
+use crate::clio_lib::faults::all;
+use crate::clio_lib::work::Setting;
+use crate::clio_lib::world::Faults;
 use p4rack_wire::clio::packet::{self, Packet};
 use p4rack_wire::clio::{Header, Kind};
 

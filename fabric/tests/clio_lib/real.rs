@@ -1,6 +1,6 @@
 //! The real board as these tests' node.
 
-use crate::world::Node;
+use crate::clio_lib::world::Node;
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::clio::board::{self, Board, Pool, Quota};
 use p4rack_fabric::clio::lib::{Client, Config, Credentials, Operation, Outcome};

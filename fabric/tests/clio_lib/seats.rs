@@ -1,8 +1,8 @@
 //! Several processes of a node at one board.
 
-use crate::board::credentials;
-use crate::calls::sent;
-use crate::world::config;
+use crate::clio_lib::board::credentials;
+use crate::clio_lib::calls::sent;
+use crate::clio_lib::world::config;
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::clio::lib::{Client, Config, Credentials, Operation, Outcome, Seat};
 use p4rack_wire::Nanos;

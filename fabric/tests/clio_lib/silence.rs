@@ -1,7 +1,7 @@
 //! A board that answers nothing, beside others.
 
-use crate::board::Moods;
-use crate::world::{Ended, World, config};
+use crate::clio_lib::board::Moods;
+use crate::clio_lib::world::{Ended, World, config};
 use p4rack_fabric::clio::lib::{Config, Operation};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::packet;

@@ -1,7 +1,7 @@
 //! Congestion at a board's link, and incast at a node.
 
-use crate::board::Moods;
-use crate::world::{World, config};
+use crate::clio_lib::board::Moods;
+use crate::clio_lib::world::{World, config};
 use p4rack_fabric::clio::lib::{Config, Operation};
 use p4rack_wire::Nanos;
 

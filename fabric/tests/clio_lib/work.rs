@@ -1,8 +1,8 @@
 //! Threads that read, write and modify words in random order, and a check that one order explains their results.
 
-use crate::board::Moods;
-use crate::real::Real;
-use crate::world::{Ended, Faults, Node, Tamper, World, config};
+use crate::clio_lib::board::Moods;
+use crate::clio_lib::real::Real;
+use crate::clio_lib::world::{Ended, Faults, Node, Tamper, World, config};
 use p4rack_fabric::clio::lib::{Change, Config, Operation};
 use p4rack_history::{Entry, History, Order, Outcome, Word};
 use p4rack_wire::Nanos;

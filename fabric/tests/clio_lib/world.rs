@@ -1,6 +1,6 @@
 //! Clients, boards and a network between them, in virtual time.
 
-use crate::board::{Board, Moods};
+use crate::clio_lib::board::{Board, Moods};
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::clio::lib::{Client, Config, Credentials, Operation, Outcome, Refused};
 use p4rack_fabric::common::SplitMix;

@@ -1,7 +1,7 @@
 //! Several queue pairs of an adapter: their domains, their removal, and the adapter's counters.
 
-use crate::network::{DOMAIN, KEY, QPN, READ_ONLY, READ_ONLY_START, START, connection};
-use crate::network::{Faults, Network};
+use crate::roce::network::{DOMAIN, KEY, QPN, READ_ONLY, READ_ONLY_START, START, connection};
+use crate::roce::network::{Faults, Network};
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::roce::{
     Completion, Config, Connection, Outcome, ReceiveRefused, Region, RegionError, RemoteAddress, Request,

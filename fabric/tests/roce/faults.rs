@@ -1,7 +1,7 @@
 //! With any faults of the network, requests complete in order, each is executed once, and written data is in
 //! memory.
 
-use crate::network::{BYTES, Faults, KEY, Network, QPN, READ_ONLY, READ_ONLY_START, START, pattern};
+use crate::roce::network::{BYTES, Faults, KEY, Network, QPN, READ_ONLY, READ_ONLY_START, START, pattern};
 use p4rack_fabric::roce::{Adapter, Completion, Config, Outcome, Received, Regions, Request};
 use p4rack_wire::Nanos;
 use p4rack_wire::roce::Mtu;

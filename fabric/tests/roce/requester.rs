@@ -1,6 +1,6 @@
 //! A requester's reaction to answers and timeouts, packet by packet.
 
-use crate::network::{Faults, KEY, Network, QPN, START, connection};
+use crate::roce::network::{Faults, KEY, Network, QPN, START, connection};
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::roce::{Config, Failure, Outcome, Refused, Request};
 use p4rack_wire::Nanos;

@@ -1,6 +1,6 @@
 //! Single rules of the protocol.
 
-use crate::network::{
+use crate::roce::network::{
     BYTES, DOMAIN, Faults, KEY, Network, QPN, READ_ONLY, READ_ONLY_START, START, connection, pattern,
 };
 use p4rack_fabric::Machine as _;

@@ -1,6 +1,6 @@
 //! Wireshark's dissector reads every kind of frame that the adapters send.
 
-use crate::network::{Faults, KEY, Network, QPN, READ_ONLY, READ_ONLY_START, START, connection};
+use crate::roce::network::{Faults, KEY, Network, QPN, READ_ONLY, READ_ONLY_START, START, connection};
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::roce::{Config, Request};
 use p4rack_wire::Nanos;

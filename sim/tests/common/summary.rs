@@ -1,6 +1,6 @@
 //! A run of an experiment in a few lines, for golden files.
 
-use super::{Latency, Outcome};
+use p4rack_sim::{Latency, Outcome};
 use std::collections::BTreeMap;
 
 /// An experiment's entry in a golden file: its digest, which covers every frame, and figures to read.

@@ -1,6 +1,4 @@
 //! Clio's client library with a plain board and the real one, in virtual time, over a network that loses, copies, reorders, damages and delays.
-// A test that cannot go on should panic.
-#![allow(clippy::unwrap_used)]
 
 mod board;
 mod calls;

@@ -1,5 +1,4 @@
 //! Soft-RoCE's adapters against each other, over a network that may lose, copy, reorder and corrupt frames.
-#![allow(clippy::unwrap_used)]
 
 mod domains;
 mod faults;

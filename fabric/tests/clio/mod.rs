@@ -1,6 +1,4 @@
 //! Boards of Clio as their drivers use them.
-// A test that cannot go on should panic.
-#![allow(clippy::unwrap_used)]
 
 mod allocation;
 mod artifact;

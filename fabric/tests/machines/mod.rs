@@ -1,6 +1,4 @@
 //! The promises of `Machine` and `HostMachine` to their drivers, for every machine.
-// A test that cannot go on should panic.
-#![allow(clippy::unwrap_used)]
 
 mod balloon;
 mod driver;

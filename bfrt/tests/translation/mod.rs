@@ -1,7 +1,5 @@
 //! Translation between the two interfaces, at the edges: features that only one of them has, and entries that make
 //! no sense.
-// A test that cannot go on should panic.
-#![allow(clippy::unwrap_used)]
 
 mod cells;
 mod program;
