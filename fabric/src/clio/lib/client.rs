@@ -82,7 +82,7 @@ pub struct Seat {
 }
 
 /// What a client keeps of a board.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Board {
     pub window: Congestion,
     pub silence: Silence,
@@ -108,8 +108,9 @@ pub(super) struct Seated {
 /// ```
 ///
 /// Operations of a thread keep its order; congestion windows are per board, the incast window is the node's, and so all processes of the
-/// client share them, seat by seat in turn. Clients of other threads [may, too](Client::share). In a steady state nothing is allocated.
-#[derive(Debug)]
+/// client share them, seat by seat in turn. Clients of other threads [may, too](Client::share), but no clone does. In a steady
+/// state nothing is allocated.
+#[derive(Clone, Debug)]
 pub struct Client {
     pub(super) config: Config,
     pub(super) boards: Vec<Board>,

@@ -25,7 +25,7 @@ const INCREASE: f64 = 1.0;
 const LEAST: f64 = 0.01;
 
 /// The congestion window of one board, and its delay, whichever clients of a node use them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Flow {
     /// In packets; below 1 it is a pause.
     cwnd: f64,
@@ -180,6 +180,14 @@ impl Congestion {
     }
 }
 
+/// A clone is a client of another node: it has what this one has under way, in a window of its own.
+impl Clone for Congestion {
+    fn clone(&self) -> Congestion {
+        let flow = Flow { outstanding: self.own, ..self.flow().clone() };
+        Congestion { own: self.own, flow: Arc::new(Mutex::new(flow)) }
+    }
+}
+
 impl Drop for Congestion {
     fn drop(&mut self) {
         self.left(self.own);
@@ -243,6 +251,13 @@ impl Incast {
         let bytes = bytes.min(self.own_bytes);
         self.own_bytes -= bytes;
         self.all_bytes.fetch_sub(bytes, Relaxed);
+    }
+}
+
+/// A clone expects what this client expects, in a window of its own.
+impl Clone for Incast {
+    fn clone(&self) -> Incast {
+        Incast { all_bytes: Arc::new(self.own_bytes.into()), ..*self }
     }
 }
 
@@ -323,6 +338,28 @@ mod tests {
         assert_eq!(window.room(now), 1);
         round(&mut window, &mut now, Nanos::from_micros(2));
         assert!(window.cwnd() >= 1.0, "Swift adds a whole packet");
+    }
+
+    #[test]
+    fn clones_have_windows_of_their_own() {
+        let (mut first, mut second, now) = (window(), window(), Nanos::ZERO);
+        second.share(Arc::clone(&first.flow));
+        first.sent(1, now);
+        second.sent(2, now);
+        let mut clone = second.clone();
+        assert_eq!((clone.outstanding(), clone.flow().outstanding, first.flow().outstanding), (2, 2, 3));
+        clone.left(2);
+        drop(clone);
+        assert_eq!(first.flow().outstanding, 3);
+        let node = Arc::new(AtomicU64::new(100));
+        let mut incast = Incast::new(1);
+        incast.share(Arc::clone(&node));
+        incast.expect(20);
+        let mut clone = incast.clone();
+        clone.expect(1);
+        assert_eq!((clone.expected_bytes(), node.load(Relaxed)), (21, 120));
+        drop(clone);
+        assert_eq!(node.load(Relaxed), 120);
     }
 
     #[test]
