@@ -13,8 +13,7 @@
  * P4RACK_MEMORY_UNKNOWN; those on other boards go on.
  *
  * A handle is a client of a process: all handles that were opened with reserve_bytes 0 on a board share one process, so what one has
- * allocated, another may use. A handle belongs to one thread at a time; each thread has its own. All handles of a program share one
- * congestion window for each board, and one window of expected answers.
+ * allocated, another may use. A handle belongs to one thread at a time; each thread has its own.
  */
 #ifndef P4RACK_CLIO_H
 #define P4RACK_CLIO_H

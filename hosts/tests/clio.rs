@@ -4,19 +4,17 @@
 
 use crate::board;
 
-use board::{with_board, with_board_and_store, with_board_at};
+use board::{with_board, with_board_and_store};
 use p4rack_fabric::clio::lib;
 use p4rack_fabric::remote::Way;
 use p4rack_hosts::clio::{
-    AskError, CHASE, Kv, KvError, KvOutcome, KvRequest, KvShape, Node, Patience, Reply, Session, Wanted,
-    list, load_offload,
+    AskError, CHASE, Kv, KvError, KvOutcome, KvRequest, KvShape, Reply, Session, Wanted, list, load_offload,
 };
 use p4rack_hosts::remote::{Attachment, Held, Operation, Outcome, Region, Remote, Shape, UnderWay, open};
 use p4rack_netdev::clock;
 use p4rack_offload::Chase;
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::{Rights, Status, lock_thread};
-use std::net::SocketAddr;
 
 /// Long enough for a machine that other tests keep busy.
 const LIMIT: Nanos = Nanos::from_secs(60);
@@ -66,41 +64,6 @@ fn a_lock_has_one_owner() {
         let replies = others.iter_mut().map(|other| other.ask(lock).unwrap());
         let owners = replies.filter(|reply| *reply == Reply::Done).count();
         assert!(owners <= 1, "{owners} owners");
-    });
-}
-
-/// However late answers come, the window only grows.
-#[test]
-fn clients_that_join_a_node_share_its_window_for_the_board() {
-    let [packets, set_up] = [1_234, 9_563].map(|port| SocketAddr::from(([127, 0, 7, 32], port)));
-    with_board_at([packets, set_up], (1 << 20, 1 << 20), |place, _| {
-        let (server, node) = (place.memory.as_ref().unwrap(), Node::default());
-        let patience = Patience { target_delay: LIMIT, ..place.patience };
-        let mut session = Session::open(server, 0, patience).unwrap();
-        session.join(&node).unwrap();
-        let credentials = session.credentials();
-        let window = || {
-            let mut third = lib::Client::new(lib::Config::default(), &[credentials], 0);
-            third.share(&node, [packets]);
-            third.window(0).unwrap()
-        };
-        let end = clock::now() + LIMIT;
-        while window() < 3.0 {
-            session.read(session.range().0, 8).unwrap();
-            assert!(clock::now() < end);
-        }
-        let shape = KvShape { value_bytes_max: 64, written_bytes_max: 64, under_way_max: 1 };
-        let mut kv = Kv::open(server, shape, patience).unwrap();
-        kv.join(&node).unwrap();
-        drop(session);
-        let before = window();
-        assert!(before > 1.0, "the store's client has it still");
-        while window() <= before {
-            kv.put(b"key", b"value").unwrap();
-            assert!(clock::now() < end);
-        }
-        drop(kv);
-        assert_eq!(window(), 1.0);
     });
 }
 

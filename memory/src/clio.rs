@@ -2,14 +2,12 @@
 //! other host's.
 //!
 //! A [`Session`] is a client of a process on a board. Its operations are those of the paper's interface (§3.1): [`Session::submit`] and
-//! [`Session::poll`] for asynchronous ones, [`Session::ask`] for synchronous ones. The clients that [`open`], [`open_wanted`] and
-//! [`open_kv`] return share the windows of [`this_node`], whatever threads they are on. One that is opened otherwise has windows of its own
-//! until it [joins](Session::join) a node.
+//! [`Session::poll`] for asynchronous ones, [`Session::ask`] for synchronous ones.
 
 pub use p4rack_fabric::clio::lib::{Change, Operation, Outcome, Refused};
 pub use p4rack_hosts::clio::{
     AskError, CHASE, ClioError, KEY_BYTES_MAX, KV, Kv, KvError, KvOutcome, KvRefused, KvRequest, KvShape,
-    Node, Patience, Reply, Session, Wanted, at_board, of_board, this_node,
+    Patience, Reply, Session, Wanted, at_board, of_board,
 };
 pub use p4rack_offload::{Chase, VALUE_BYTES_MAX};
 pub use p4rack_wire::clio::{PageSize, Rights, Status};
@@ -41,10 +39,7 @@ pub fn open(rack: &Rack, access: &Access<'_>) -> Result<Session, OpenError> {
 /// The same with `wanted` instead of `access.reserve_bytes`.
 pub fn open_wanted(rack: &Rack, access: &Access<'_>, wanted: Wanted) -> Result<Session, OpenError> {
     let servers = reached(rack, access)?;
-    let mut session =
-        Session::open_over(&servers, wanted, None, patience(rack)).map_err(RemoteError::from)?;
-    session.join(this_node()).map_err(RemoteError::from)?;
-    Ok(session)
+    Ok(Session::open_over(&servers, wanted, None, patience(rack)).map_err(RemoteError::from)?)
 }
 
 /// Becomes a client of the key-value store on a host's board, of several boards the first one's. Errors: the rack has no such host, or its
@@ -52,7 +47,5 @@ pub fn open_wanted(rack: &Rack, access: &Access<'_>, wanted: Wanted) -> Result<S
 pub fn open_kv(rack: &Rack, access: &Access<'_>, shape: KvShape) -> Result<Kv, OpenError> {
     let servers = reached(rack, access)?;
     let first = servers.first().ok_or_else(|| NoMemory("no host with a board is named".to_owned()))?;
-    let mut kv = Kv::open(first, shape, patience(rack)).map_err(RemoteError::from)?;
-    kv.join(this_node()).map_err(RemoteError::from)?;
-    Ok(kv)
+    Ok(Kv::open(first, shape, patience(rack)).map_err(RemoteError::from)?)
 }

@@ -3,7 +3,6 @@
 mod board;
 mod calls;
 mod faults;
-mod node;
 mod plants;
 mod real;
 mod seats;

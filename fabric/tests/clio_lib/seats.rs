@@ -22,7 +22,7 @@ fn two_processes() -> Client {
 }
 
 /// The board's answer to a request.
-pub fn answer(request: Header) -> Vec<u8> {
+fn answer(request: Header) -> Vec<u8> {
     let mut out = Vec::new();
     let header = Header { kind: Kind::Answer as u8, code: Status::Done as u8, length: 0, ..request };
     packet::compose(&header, &[], &mut out);
@@ -51,7 +51,7 @@ fn processes_of_a_node_share_its_window_for_a_board_in_turns() {
             assert_eq!((header.pid, header.token), (own.pid, own.token));
             flying.push_back((seat, header));
         }
-        assert!(flying.len() <= client.window(0).unwrap() as usize, "more than the window");
+        assert!(flying.len() <= client.window(0).unwrap().1 as usize, "more than the window");
         most = most.max(flying.len());
         let (seat, header) = flying.pop_front().unwrap();
         now += Nanos(1_000);

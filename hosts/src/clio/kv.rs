@@ -5,7 +5,6 @@
 //!   Put, longer ─▶ WRITE to memory of this client ─▶ CALL ─▶ end
 //! ```
 
-use super::link::Node;
 use super::session::Session;
 use super::{ClioError, KV, Patience};
 use crate::roce::SetupError;
@@ -199,7 +198,6 @@ pub struct Kv {
     server: Server,
     patience: Patience,
     session: Session,
-    node: Option<Node>,
     shape: KvShape,
     slots: Vec<Slot>,
     free: Vec<u16>,
@@ -243,7 +241,6 @@ impl Kv {
             server,
             patience,
             session,
-            node: None,
             shape,
             slots,
             free,
@@ -253,21 +250,6 @@ impl Kv {
             staged,
             renews_at: Nanos::ZERO,
         })
-    }
-
-    /// Shares its windows with other clients of a node, as [`Session::join`] does. Errors: a socket has failed.
-    pub fn join(&mut self, node: &Node) -> Result<(), ClioError> {
-        self.node = Some(node.clone());
-        self.session.join(node)
-    }
-
-    /// Becomes a client of another process.
-    fn change(&mut self, mut session: Session) -> Result<(), ClioError> {
-        if let Some(node) = &self.node {
-            session.join(node)?;
-        }
-        self.session = session;
-        Ok(())
     }
 
     /// The sizes for which it has room.
@@ -379,15 +361,12 @@ impl Kv {
         }
         // The former process ends first: its memory may be all that this client can get.
         if self.lost > 0 {
-            self.change(Session::open(&self.server, 0, self.patience)?)?;
+            self.session = Session::open(&self.server, 0, self.patience)?;
             (self.lost, self.staging) = (0, None);
             self.free = (0..self.slots.len() as u16).rev().collect();
         }
         match Session::open(&self.server, staging_bytes(self.shape), self.patience) {
-            Ok(session) => {
-                self.staging = Some(session.range().0);
-                self.change(session)?;
-            }
+            Ok(session) => (self.staging, self.session) = (Some(session.range().0), session),
             // The board frees memory in steps.
             Err(ClioError::Setup(SetupError::Refused { reason, .. })) => {
                 tracing::debug!(%reason, "no places for long values");

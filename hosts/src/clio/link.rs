@@ -3,12 +3,11 @@
 use super::{Attached, ClioError, Patience};
 use crate::roce::setup::Server;
 use p4rack_fabric::Machine as _;
-use p4rack_fabric::clio::lib::{Client, Config, NodeWindows, Operation, Outcome, Refused, Seat};
+use p4rack_fabric::clio::lib::{Client, Config, Operation, Outcome, Refused, Seat};
 use p4rack_netdev::{Poller, clock};
 use p4rack_wire::Nanos;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
-use std::sync::LazyLock;
 
 /// Packets that are taken in a row.
 const BATCH: usize = 64;
@@ -16,15 +15,6 @@ const BATCH: usize = 64;
 const THREAD: u16 = 0;
 /// Bytes of the longest packet that a socket is read for.
 const PACKET_BYTES: usize = 1 << 16;
-
-/// Windows that clients of one compute node share, by the boards' UDP addresses.
-pub type Node = NodeWindows<SocketAddr>;
-
-/// The node of this program, whatever threads its clients are on.
-pub fn this_node() -> &'static Node {
-    static NODE: LazyLock<Node> = LazyLock::new(Node::default);
-    &NODE
-}
 
 /// A client of boards, and its sockets.
 pub(crate) struct Link {
@@ -72,13 +62,6 @@ impl Link {
         let seats: Vec<Seat> = (0..).zip(attached).map(seat).collect();
         let client = Client::seated(Config::on_host(patience, memory, mtu_bytes), &seats);
         Ok(Link { client, sockets, poller, out: Vec::new(), input: vec![0; PACKET_BYTES].into_boxed_slice() })
-    }
-
-    /// Shares the client's windows with others of a node.
-    pub fn join(&mut self, node: &Node) -> Result<(), ClioError> {
-        let boards: Vec<_> = self.sockets.iter().map(UdpSocket::peer_addr).collect::<Result<_, _>>()?;
-        self.client.share(node, boards);
-        Ok(())
     }
 
     /// The client's parameters.

@@ -31,7 +31,6 @@ pub mod verify;
 
 pub use error::ClioError;
 pub use kv::{Kv, KvError, KvOutcome, KvRefused, KvRequest, KvShape, results_bytes_max};
-pub use link::{Node, this_node};
 pub use manage::{list, list_offloads, load_offload, remove_offload};
 pub use p4rack_fabric::clio::lib::Patience;
 pub use p4rack_offload::{KEY_BYTES_MAX, VERSION_BYTES, block_bytes};

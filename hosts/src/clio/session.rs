@@ -1,6 +1,6 @@
 //! A client's process on a board, or on each of several, and its operations.
 
-use super::link::{self, Link, Node};
+use super::link::{self, Link};
 use super::room::{Alloc, Rooms};
 use super::spread::{BOARDS_MAX, at_board, locate};
 use super::{Attached, ClioError, Patience, Wanted, attach};
@@ -143,12 +143,6 @@ impl Session {
         let attached = runtime.block_on(attach(server, Wanted::default()))?;
         let attached = attached.granted(credentials, range).map_err(ClioError::Broken)?;
         Session::of(std::slice::from_ref(server), vec![attached], thread, patience, runtime)
-    }
-
-    /// Shares its windows with other clients of a node: for each board, they have as many packets under way together as one of them may
-    /// have alone, or one each if that is more. Errors: a socket has failed.
-    pub fn join(&mut self, node: &Node) -> Result<(), ClioError> {
-        self.link.join(node)
     }
 
     /// Waits for the end of a process of the client, or of its board, for this long. Returns why it has ended.

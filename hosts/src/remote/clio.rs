@@ -3,7 +3,7 @@
 use super::cut::Cut;
 use super::{Abilities, Attachment, Held, Opened, Operation, Order, Outcome, Remote, RemoteError, Shape};
 use super::{Opcode, Status, WordOrder, Written};
-use crate::clio::{Session, Wanted, this_node};
+use crate::clio::{Session, Wanted};
 use p4rack_fabric::clio::lib::{self, Change, Credentials, Refused};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::Status as Said;
@@ -148,9 +148,7 @@ pub(super) fn open(attachment: Attachment, shape: Shape) -> Result<Opened, Remot
     let first = attachment.memory("a board")?;
     let servers: Vec<_> = std::iter::once(first).chain(&attachment.more_boards).cloned().collect();
     let wanted = Wanted::bytes(if attachment.shared { 0 } else { shape.region_bytes });
-    let mut session = Session::open_over(&servers, wanted, None, attachment.patience)?;
-    session.join(this_node())?;
-    let clio = Clio::over(session);
+    let clio = Clio::over(Session::open_over(&servers, wanted, None, attachment.patience)?);
     let (offered, needed) = (clio.abilities().region_bytes, shape.region_bytes);
     if offered < needed {
         let what = if servers.len() > 1 { "the boards offer" } else { "the board offers" };
@@ -166,8 +164,7 @@ pub(super) fn open_granted(
     credentials: Credentials,
     range: (u64, u64),
 ) -> Result<Opened, RemoteError> {
-    let mut session =
+    let session =
         Session::open_granted(attachment.memory("a board")?, credentials, range, attachment.patience)?;
-    session.join(this_node())?;
     Ok((Box::new(Clio::new(session)), Held(None)))
 }

@@ -8,7 +8,7 @@ use super::silence::Silence;
 use super::timers::Timers;
 use super::turns::Turns;
 use super::window::{Congestion, Incast};
-use crate::common::{SplitMix, counters};
+use crate::common::{Delay, SplitMix, counters};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::Status;
 use std::collections::VecDeque;
@@ -108,8 +108,7 @@ pub(super) struct Seated {
 /// ```
 ///
 /// Operations of a thread keep its order; congestion windows are per board, the incast window is the node's, and so all processes of the
-/// client share them, seat by seat in turn. Clients of other threads [may, too](Client::share), but no clone does. In a steady
-/// state nothing is allocated.
+/// client share them, seat by seat in turn. In a steady state nothing is allocated.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(super) config: Config,
@@ -154,7 +153,7 @@ impl Client {
         let config = config.clamped();
         let slots = usize::from(config.requests_max);
         let boards = seats.iter().map(|seat| usize::from(seat.board) + 1).max().unwrap_or(0);
-        let board = |_| Board { window: Congestion::new(&config), silence: Silence::default() };
+        let board = Board { window: Congestion::new(&config), silence: Silence::default() };
         let seated = |seat: &Seat| Seated {
             board: seat.board.into(),
             credentials: seat.credentials,
@@ -165,7 +164,7 @@ impl Client {
         // Clones would have no room.
         let order = |_| Order::new(config.thread_requests_max.into());
         Client {
-            boards: (0..boards).map(board).collect(),
+            boards: vec![board; boards],
             seats: seats.iter().map(seated).collect(),
             orders: (0..config.threads).map(order).collect(),
             requests: vec![Request::new(); slots],
@@ -200,12 +199,12 @@ impl Client {
         Some(self.seats.get(usize::from(seat))?.first_thread)
     }
 
-    /// The congestion window of a board, in packets. `None`: there is no such board.
-    pub fn window(&self, board: u16) -> Option<f64> {
-        self.boards.get(usize::from(board)).map(|board| board.window.cwnd())
+    /// The delay to a board, and its congestion window in packets. `None`: there is no such board.
+    pub fn window(&self, board: u16) -> Option<(&Delay, f64)> {
+        self.boards.get(usize::from(board)).map(|board| (board.window.delay(), board.window.cwnd()))
     }
 
-    /// Packets of this client under way to and from a board, and bytes of answers that it expects from all boards.
+    /// Packets under way to and from a board, and bytes of answers that are expected from all boards.
     pub fn under_way(&self, board: u16) -> (u32, u64) {
         let packets = self.boards.get(usize::from(board)).map_or(0, |board| board.window.outstanding());
         (packets, self.incast.expected_bytes())

@@ -11,7 +11,7 @@
 //! | module | has |
 //! |---|---|
 //! | `order` | dependencies between requests of a thread |
-//! | `window`, `node` | how many packets may be under way, and how many bytes of answers expected: by one client, or by all of a node |
+//! | `window` | how many packets may be under way, and how many bytes of answers expected |
 //! | `split` | how a request is cut into packets |
 //! | `part`, `request` | a request's attempts, and which of its packets are done |
 //! | `gather` | a call's results, put together |
@@ -35,7 +35,6 @@ mod client;
 mod config;
 mod flow;
 mod gather;
-mod node;
 mod operation;
 mod order;
 mod packets;
@@ -51,5 +50,4 @@ mod window;
 
 pub use client::{Client, Counters, Credentials, NUMBER_BITS, Seat};
 pub use config::{Config, Granule, Patience, REQUESTS_MAX};
-pub use node::NodeWindows;
 pub use operation::{Change, Operation, Outcome, Refused};

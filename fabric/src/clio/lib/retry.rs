@@ -17,7 +17,7 @@ impl Client {
         if request.what.is_slow() {
             return self.config.slow_timeout;
         }
-        let mean = self.boards[self.seats[usize::from(request.seat)].board].window.mean();
+        let mean = self.boards[self.seats[usize::from(request.seat)].board].window.delay().mean();
         Nanos(mean.0.saturating_mul(DELAYS)).clamp(self.config.timeout, self.config.timeout_max)
     }
 

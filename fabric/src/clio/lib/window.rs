@@ -12,8 +12,6 @@
 use super::config::Config;
 use crate::common::Delay;
 use p4rack_wire::Nanos;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Largest share that one decrease takes away.
 const DECREASE_MAX: f64 = 0.5;
@@ -24,9 +22,9 @@ const INCREASE: f64 = 1.0;
 /// Smallest window: a packet in a hundred round trips.
 const LEAST: f64 = 0.01;
 
-/// The congestion window of one board, and its delay, whichever clients of a node use them.
+/// The congestion window of one board, and its delay.
 #[derive(Clone, Debug)]
-pub(super) struct Flow {
+pub(super) struct Congestion {
     /// In packets; below 1 it is a pause.
     cwnd: f64,
     max: f64,
@@ -43,9 +41,9 @@ pub(super) struct Flow {
     queueing: Nanos,
 }
 
-impl Flow {
-    pub fn new(config: &Config) -> Flow {
-        Flow {
+impl Congestion {
+    pub fn new(config: &Config) -> Congestion {
+        Congestion {
             cwnd: f64::from(config.cwnd_start.clamp(1, config.cwnd_max.max(1))),
             max: f64::from(config.cwnd_max.max(1)),
             outstanding: 0,
@@ -57,13 +55,77 @@ impl Flow {
         }
     }
 
-    fn base(&self) -> Nanos {
+    /// The measured delay.
+    pub fn delay(&self) -> &Delay {
+        &self.delay
+    }
+
+    /// The window, in packets.
+    pub fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+
+    /// Packets under way.
+    pub fn outstanding(&self) -> u32 {
+        self.outstanding
+    }
+
+    /// Delay without queues.
+    pub fn base(&self) -> Nanos {
         self.delay.min().unwrap_or(self.base)
     }
 
     /// Mean round trip.
     fn round_trip(&self) -> Nanos {
         if self.delay.samples() == 0 { self.base } else { self.delay.mean() }
+    }
+
+    /// Packets that may leave now.
+    pub fn room(&self, now: Nanos) -> u32 {
+        if self.cwnd < 1.0 {
+            return u32::from(self.outstanding == 0 && now >= self.resume);
+        }
+        (self.cwnd as u32).saturating_sub(self.outstanding)
+    }
+
+    /// When the window has room again if no response comes; `None` if only a response makes room.
+    pub fn room_at(&self) -> Option<Nanos> {
+        if self.cwnd < 1.0 {
+            return (self.outstanding == 0).then_some(self.resume);
+        }
+        (self.outstanding < self.cwnd as u32).then_some(Nanos::ZERO)
+    }
+
+    /// Packets have left.
+    pub fn sent(&mut self, packets: u32, now: Nanos) {
+        self.outstanding += packets;
+        if self.cwnd < 1.0 {
+            let pause = self.round_trip().0 as f64 / self.cwnd;
+            self.resume = now.saturating_add(Nanos(pause as u64));
+        }
+    }
+
+    /// Packets are no longer under way: answered, or given up.
+    pub fn left(&mut self, packets: u32) {
+        debug_assert!(self.outstanding >= packets, "they were sent");
+        self.outstanding = self.outstanding.saturating_sub(packets);
+    }
+
+    /// A response has come `delay` after its request.
+    pub fn answered(&mut self, delay: Nanos, now: Nanos) {
+        self.delay.record(delay, now);
+        let target = self.base().saturating_add(self.queueing);
+        if delay <= target {
+            self.cwnd = (self.cwnd + INCREASE / self.cwnd.max(1.0)).min(self.max);
+        } else {
+            let above = (delay - target).0 as f64 / delay.0 as f64;
+            self.decrease((BETA * above).min(DECREASE_MAX), now);
+        }
+    }
+
+    /// A packet was lost: no response in time.
+    pub fn lost(&mut self, now: Nanos) {
+        self.decrease(DECREASE_MAX, now);
     }
 
     fn decrease(&mut self, share: f64, now: Nanos) {
@@ -76,194 +138,48 @@ impl Flow {
     }
 }
 
-/// The congestion window of one board as a client uses it, alone or with [others of its node](super::NodeWindows).
-#[derive(Debug)]
-pub(super) struct Congestion {
-    /// Packets of this client under way.
-    own: u32,
-    flow: Arc<Mutex<Flow>>,
-}
-
-impl Congestion {
-    /// A window of this client alone.
-    pub fn new(config: &Config) -> Congestion {
-        Congestion { own: 0, flow: Arc::new(Mutex::new(Flow::new(config))) }
-    }
-
-    /// From now on, the client uses this window.
-    pub fn share(&mut self, flow: Arc<Mutex<Flow>>) {
-        let own = self.own;
-        self.left(own);
-        self.flow = flow;
-        self.flow().outstanding += own;
-        self.own = own;
-    }
-
-    /// The window is a few numbers: a client that has panicked leaves them whole.
-    fn flow(&self) -> MutexGuard<'_, Flow> {
-        self.flow.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Mean of the measured delays.
-    pub fn mean(&self) -> Nanos {
-        self.flow().delay.mean()
-    }
-
-    /// The window, in packets.
-    pub fn cwnd(&self) -> f64 {
-        self.flow().cwnd
-    }
-
-    /// Packets of this client under way.
-    pub fn outstanding(&self) -> u32 {
-        self.own
-    }
-
-    /// Delay without queues.
-    pub fn base(&self) -> Nanos {
-        self.flow().base()
-    }
-
-    /// Packets that may leave now. One may whatever other clients have under way: nothing else would have this client look again.
-    pub fn room(&self, now: Nanos) -> u32 {
-        let (flow, is_idle) = (self.flow(), self.own == 0);
-        if flow.cwnd < 1.0 {
-            return u32::from(is_idle && now >= flow.resume);
-        }
-        (flow.cwnd as u32).saturating_sub(flow.outstanding).max(u32::from(is_idle))
-    }
-
-    /// When the window has room again if no response comes; `None` if only a response makes room.
-    pub fn room_at(&self) -> Option<Nanos> {
-        let (flow, is_idle) = (self.flow(), self.own == 0);
-        if flow.cwnd < 1.0 {
-            return is_idle.then_some(flow.resume);
-        }
-        (is_idle || flow.outstanding < flow.cwnd as u32).then_some(Nanos::ZERO)
-    }
-
-    /// Packets have left.
-    pub fn sent(&mut self, packets: u32, now: Nanos) {
-        self.own += packets;
-        let mut flow = self.flow();
-        flow.outstanding += packets;
-        if flow.cwnd < 1.0 {
-            let pause = flow.round_trip().0 as f64 / flow.cwnd;
-            flow.resume = now.saturating_add(Nanos(pause as u64));
-        }
-    }
-
-    /// Packets are no longer under way: answered, or given up.
-    pub fn left(&mut self, packets: u32) {
-        debug_assert!(self.own >= packets, "they were sent");
-        let packets = packets.min(self.own);
-        self.own -= packets;
-        self.flow().outstanding -= packets;
-    }
-
-    /// A response has come `delay` after its request.
-    pub fn answered(&mut self, delay: Nanos, now: Nanos) {
-        let mut flow = self.flow();
-        flow.delay.record(delay, now);
-        let target = flow.base().saturating_add(flow.queueing);
-        if delay <= target {
-            flow.cwnd = (flow.cwnd + INCREASE / flow.cwnd.max(1.0)).min(flow.max);
-        } else {
-            let above = (delay - target).0 as f64 / delay.0 as f64;
-            flow.decrease((BETA * above).min(DECREASE_MAX), now);
-        }
-    }
-
-    /// A packet was lost: no response in time.
-    pub fn lost(&mut self, now: Nanos) {
-        self.flow().decrease(DECREASE_MAX, now);
-    }
-}
-
-/// A clone is a client of another node: it has what this one has under way, in a window of its own.
-impl Clone for Congestion {
-    fn clone(&self) -> Congestion {
-        let flow = Flow { outstanding: self.own, ..self.flow().clone() };
-        Congestion { own: self.own, flow: Arc::new(Mutex::new(flow)) }
-    }
-}
-
-impl Drop for Congestion {
-    fn drop(&mut self) {
-        self.left(self.own);
-    }
-}
-
 /// The incast window: bytes of responses that a compute node expects, from all boards.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Incast {
     rate_bps: u64,
-    /// Those that this client expects.
-    own_bytes: u64,
-    /// Those that all clients of the node expect.
-    all_bytes: Arc<AtomicU64>,
+    expected_bytes: u64,
 }
 
 impl Incast {
-    /// A window of this client alone for a link of `rate_bps`; 0: no limit.
+    /// A window for a link of `rate_bps`; 0: no limit.
     pub fn new(rate_bps: u64) -> Incast {
-        Incast { rate_bps, own_bytes: 0, all_bytes: Arc::default() }
+        Incast { rate_bps, expected_bytes: 0 }
     }
 
-    /// From now on, the client's responses count among these.
-    pub fn share(&mut self, all_bytes: Arc<AtomicU64>) {
-        let own_bytes = self.own_bytes;
-        self.settle(own_bytes);
-        self.all_bytes = all_bytes;
-        self.expect(own_bytes);
-    }
-
-    /// Bytes of responses that this client expects.
+    /// Bytes of expected responses.
     pub fn expected_bytes(&self) -> u64 {
-        self.own_bytes
+        self.expected_bytes
     }
 
     /// Bytes of responses that may be requested now: as many as the link carries in two round trips of `base`, less
-    /// those that the node expects.
+    /// those expected.
     pub fn room_bytes(&self, base: Nanos) -> u64 {
         if self.rate_bps == 0 {
             return u64::MAX;
         }
         let window = u128::from(self.rate_bps) * u128::from(base.0) * 2 / 8_000_000_000;
-        u64::try_from(window).unwrap_or(u64::MAX).saturating_sub(self.all_bytes.load(Relaxed))
+        u64::try_from(window).unwrap_or(u64::MAX).saturating_sub(self.expected_bytes)
     }
 
-    /// Whether a response of this length may be asked for. One that exceeds the window is expected alone, and each client expects one
-    /// whatever the others do.
+    /// Whether a response of this length may be asked for. One that exceeds the window is expected alone.
     pub fn fits(&self, bytes: u64, base: Nanos) -> bool {
-        self.own_bytes == 0 || bytes <= self.room_bytes(base)
+        self.expected_bytes == 0 || bytes <= self.room_bytes(base)
     }
 
     /// A response is expected.
     pub fn expect(&mut self, bytes: u64) {
-        self.own_bytes += bytes;
-        self.all_bytes.fetch_add(bytes, Relaxed);
+        self.expected_bytes += bytes;
     }
 
     /// It has come, or is given up.
     pub fn settle(&mut self, bytes: u64) {
-        debug_assert!(self.own_bytes >= bytes, "it was expected");
-        let bytes = bytes.min(self.own_bytes);
-        self.own_bytes -= bytes;
-        self.all_bytes.fetch_sub(bytes, Relaxed);
-    }
-}
-
-/// A clone expects what this client expects, in a window of its own.
-impl Clone for Incast {
-    fn clone(&self) -> Incast {
-        Incast { all_bytes: Arc::new(self.own_bytes.into()), ..*self }
-    }
-}
-
-impl Drop for Incast {
-    fn drop(&mut self) {
-        self.settle(self.own_bytes);
+        debug_assert!(self.expected_bytes >= bytes, "it was expected");
+        self.expected_bytes = self.expected_bytes.saturating_sub(bytes);
     }
 }
 
@@ -338,28 +254,6 @@ mod tests {
         assert_eq!(window.room(now), 1);
         round(&mut window, &mut now, Nanos::from_micros(2));
         assert!(window.cwnd() >= 1.0, "Swift adds a whole packet");
-    }
-
-    #[test]
-    fn clones_have_windows_of_their_own() {
-        let (mut first, mut second, now) = (window(), window(), Nanos::ZERO);
-        second.share(Arc::clone(&first.flow));
-        first.sent(1, now);
-        second.sent(2, now);
-        let mut clone = second.clone();
-        assert_eq!((clone.outstanding(), clone.flow().outstanding, first.flow().outstanding), (2, 2, 3));
-        clone.left(2);
-        drop(clone);
-        assert_eq!(first.flow().outstanding, 3);
-        let node = Arc::new(AtomicU64::new(100));
-        let mut incast = Incast::new(1);
-        incast.share(Arc::clone(&node));
-        incast.expect(20);
-        let mut clone = incast.clone();
-        clone.expect(1);
-        assert_eq!((clone.expected_bytes(), node.load(Relaxed)), (21, 120));
-        drop(clone);
-        assert_eq!(node.load(Relaxed), 120);
     }
 
     #[test]

@@ -15,7 +15,6 @@ pub use open::CallerOptions;
 use super::status::Status;
 use crate::clio::{
     ClioError, Kv, KvShape, Operation, Outcome, Patience, Refused, Session, Status as Said, VALUE_BYTES_MAX,
-    this_node,
 };
 use p4rack_hosts::roce::setup::Server;
 use p4rack_netdev::clock;
@@ -204,8 +203,7 @@ impl Handle {
                 written_bytes_max: VALUE_BYTES_MAX,
                 under_way_max: 1,
             };
-            let opened = Kv::open(&self.server, shape, self.patience)
-                .and_then(|mut kv| kv.join(this_node()).map(|()| kv));
+            let opened = Kv::open(&self.server, shape, self.patience);
             self.kv = Some(opened.map_err(|error| match error {
                 // The board answers, and has no room for another client.
                 ClioError::Setup(_) => Status::Full,

@@ -3,7 +3,7 @@
 use super::Handle;
 use crate::Access;
 use crate::c::{certificates, needed, tell, text};
-use crate::clio::{Patience, Session, Wanted, boards, this_node};
+use crate::clio::{Patience, Session, Wanted, boards};
 use p4rack_codegen::Rack;
 use p4rack_fabric::remote::Way;
 use p4rack_hosts::roce::setup::Server;
@@ -91,8 +91,7 @@ unsafe fn opened(options: Option<&CallerOptions>, error: *mut c_char, error_leng
         let OpenRequest { servers, patience, wanted } =
             unsafe { open_request(options.ok_or("options are NULL")?) }?;
         let session = Session::open_over(&servers, wanted, None, patience);
-        let mut session = session.map_err(|error| error.to_string())?;
-        session.join(this_node()).map_err(|error| error.to_string())?;
+        let session = session.map_err(|error| error.to_string())?;
         let server = servers.into_iter().next().ok_or("no board is named")?;
         let (places, ended) = (HashMap::new(), HashMap::new());
         Ok(Handle { server, patience, session, kv: None, next: 0, places, ended })
