@@ -1278,17 +1278,17 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
     // which destination it grants.
     @hidden action grant() {
         turn_around();
-        leave();
         hdr.pl2_control.kind       = PL2_GRT;
         ig_tm_md.ucast_egress_port = hdr.came.port;
+        leave();
     }
 
     @hidden action reply_to_controller() {
         turn_around();
-        leave();
         hdr.pl2_management.kind    = PL2_MGMT_REPLY;
         ig_tm_md.qid               = PRIORITY_CONTROL;
         ig_tm_md.ucast_egress_port = CPU_PORT;
+        leave();
     }
 
     @hidden action schedule() {
