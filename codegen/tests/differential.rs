@@ -153,6 +153,32 @@ fn chained_sources_agree_about_held_lanes() {
     }
 }
 
+/// RSVs for held lanes move their source's time until their second passes give it back. However many a host sends in between, a
+/// destination's time continues from no later than the source's lanes permit.
+#[test]
+fn rsvs_for_held_lanes_move_no_destination_far_ahead() {
+    let pl2 = format!("{CLOCK}\nclocks = \"chain\"\ncontrol_per_slot = 0\nslot_headroom_percent = 0");
+    let all = built(&["100 Gb/s"; 4], &pl2, Scheme::PL2_CLOCK);
+    // The second passes haven't come yet.
+    let waits = ("value = value - (int<32>) meta.pl2.time_in;", "value = value;");
+    let wait_ns = |built: &Built| {
+        let mut rig = Rig::new(built);
+        rig.now = Nanos::from_millis(1);
+        rig.reserve_cell(1, 2, 5, 0).unwrap();
+        for _ in 0..60 {
+            rig.reserve_cell(1, 2, 5, 0);
+        }
+        rig.reserve_cell(1, 3, 5, 0).unwrap().1
+    };
+    for chip in &all[1..] {
+        let bounded = wait_ns(&chip.changed(&[waits]));
+        assert!(bounded <= 8_192, "{bounded} ns on {}", chip.rack.switch.arch);
+        let without = [waits, (">= (int<32>) SOURCE_HORIZON", ">= (int<32>) HORIZON")];
+        let unbounded = wait_ns(&chip.changed(&without));
+        assert!(unbounded > 30_000, "{unbounded} ns on {}", chip.rack.switch.arch);
+    }
+}
+
 /// Compares them; the reasons for drops that it met, which are all but the meters' at least.
 fn compare(built: &[Built]) -> Vec<&'static str> {
     let frames = variable("P4RACK_FRAMES", FRAMES as u64) as usize;

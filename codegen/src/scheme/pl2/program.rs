@@ -191,6 +191,7 @@ fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
     let chain = !counter && pl2.clocks == Clocks::Chain;
     let source_first = pl2.takes_source_first(rack);
     context["source_first"] = json!(source_first);
+    context["source_horizon_log2"] = json!(pl2.source_horizon_units(rack).ilog2());
     context["waits_for_source"] = json!(chain && !source_first);
     for side in context["sides"].as_array_mut().into_iter().flatten() {
         let out = side["side"] == "out";

@@ -194,9 +194,21 @@ impl Pl2 {
         if !rack.switch.arch.is_tofino() {
             return HORIZON_UNITS;
         }
-        let slot_units = rack.hosts.iter().map(|host| self.slot_units(rack, host)).max().unwrap_or(1);
-        let reach = self.reach_slots(rack).saturating_mul(slot_units) + 1;
+        let reach = self.reach_slots(rack).saturating_mul(self.longest_slot_units(rack)) + 1;
         reach.next_power_of_two().clamp(HORIZON_MIN_UNITS, HORIZON_UNITS)
+    }
+
+    /// The horizon of a source's time where RSVs take it before they have a lane, in time units; a power of two. Such RSVs, of which a host
+    /// may send any number while the first ones pass again, move the source's time alone: a destination's continues from at most this far
+    /// ahead, as many slots as the source's lanes permit, so both together stay within [`horizon_units`](Pl2::horizon_units).
+    pub(super) fn source_horizon_units(&self, rack: &Rack) -> u64 {
+        let own_slots = self.reach_slots(rack) / 2;
+        let own = own_slots.saturating_mul(self.longest_slot_units(rack)) + 1;
+        own.next_power_of_two().min(self.horizon_units(rack) / 2)
+    }
+
+    fn longest_slot_units(&self, rack: &Rack) -> u64 {
+        rack.hosts.iter().map(|host| self.slot_units(rack, host)).max().unwrap_or(1)
     }
 
     /// Maximum slots that may be reserved at one link at a time, or the threshold if that is more.
