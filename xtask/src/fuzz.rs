@@ -21,7 +21,7 @@ pub fn build() -> Started {
     Started::new("fuzz targets build", build.env("RUSTFLAGS", flags).env_remove(crate::LINTER))
 }
 
-/// Executions of each target in ten seconds at least, and proportionally more in longer runs: a hundredth of those in
+/// Executions of each target in ten seconds at least, and proportionally in others: a hundredth of those in
 /// the runs of docs/fuzzing.md, and no less than [`FEWEST`].
 const FLOORS: &[(&str, u64)] = &[
     ("balloon", FEWEST),
@@ -42,10 +42,10 @@ const FLOORS: &[(&str, u64)] = &[
     ("trace_readers", FEWEST),
     ("wire_frames", 7_000),
 ];
-/// Seconds of each target in a run of all tests.
-pub const IN_TESTS_SECS: u32 = 5;
 /// The floor of targets without a longer run, too.
 const FEWEST: u64 = 10;
+/// Seconds of each target in a run of all tests.
+pub const IN_TESTS_SECS: u32 = 5;
 /// Targets run with the processors' time that others leave. One below its floor runs again, this many times in all.
 const ROUNDS: u32 = 6;
 

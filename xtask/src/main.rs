@@ -79,13 +79,15 @@ fn build_settings() -> &'static [(&'static str, String)] {
     &SETTINGS
 }
 
-/// The test programs that write golden files and snapshots when blessed, each with the start of the names of tests that do.
+/// The test programs that write golden files and snapshots when blessed, each with a part of the names of tests that do.
 const BLESSED: &[(&str, &str)] = &[
     ("codegen", "golden::"),
     ("codegen", "lanes::"),
     ("golden", ""),
     ("p4", "syntax::"),
     ("pl2_incast", ""),
+    ("sim", "clio_rack::"),
+    ("sim", "cowbird::"),
     ("sim", "golden::"),
     ("sim", "workloads::"),
     ("switch", "congestion::"),
